@@ -1,0 +1,332 @@
+//! The closed list of error codes, and what each promises.
+//!
+//! Every operation has its own error enum; at the edges each of them maps to exactly one
+//! [`ErrorCode`]. The code decides the HTTP status, whether a retry is useful
+//! ([`ErrorCode::is_retryable`]), whether the failed request can have changed anything
+//! ([`ErrorCode::has_no_side_effects`]), and what the caller should do next
+//! ([`ErrorCode::hint`]). All four are exhaustive matches: a new code does not compile until each is
+//! decided.
+
+use http::StatusCode;
+use serde::Serialize;
+
+macro_rules! error_codes {
+    ($( $(#[$doc:meta])* $variant:ident = $name:literal ),+ $(,)?) => {
+        /// A stable machine name of one kind of failure. Keep this alphabetized.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum ErrorCode { $( $(#[$doc])* $variant, )+ }
+
+        impl ErrorCode {
+            /// Every code, in alphabetical order.
+            pub const ALL: &'static [ErrorCode] = &[ $( ErrorCode::$variant, )+ ];
+
+            /// Returns the code's name on the wire, stable for ever.
+            pub const fn as_str(self) -> &'static str {
+                match self { $( ErrorCode::$variant => $name, )+ }
+            }
+        }
+    };
+}
+
+error_codes! {
+    /// The artifact existed and was deleted; the reply names when, why, its digest and its size.
+    ArtifactDeleted = "artifact_deleted",
+    /// No artifact of that name is visible to this caller: unknown, foreign or malformed.
+    ArtifactNotFound = "artifact_not_found",
+    /// The stored bytes differ from what was saved; nothing of them is served as good.
+    BodyCorrupt = "body_corrupt",
+    /// The request's body ended early or could not be read.
+    BodyIncomplete = "body_incomplete",
+    /// The body is larger than this service takes.
+    BodyTooLarge = "body_too_large",
+    /// The body's digest is not the one that the request stated.
+    DigestMismatch = "digest_mismatch",
+    /// The same output was collected more often than a call record can say.
+    IncarnationsExhausted = "incarnations_exhausted",
+    /// A defect of the service.
+    Internal = "internal",
+    /// A header is malformed.
+    InvalidHeader = "invalid_header",
+    /// A query parameter is unknown, malformed or out of bounds.
+    InvalidParameter = "invalid_parameter",
+    /// The session id is empty, too long, not UTF-8, or a dot segment.
+    InvalidSession = "invalid_session",
+    /// The path exists, but not with this method.
+    MethodNotAllowed = "method_not_allowed",
+    /// The session has another parent, or was created without one.
+    ParentConflict = "parent_conflict",
+    /// The parent session does not exist, or the caller may not read it.
+    ParentNotFound = "parent_not_found",
+    /// A condition of the request (`If-Match`) is false.
+    PreconditionFailed = "precondition_failed",
+    /// The byte range lies outside the body.
+    RangeNotSatisfiable = "range_not_satisfiable",
+    /// The client sent nothing for too long.
+    RequestTimeout = "request_timeout",
+    /// No such path.
+    RouteNotFound = "route_not_found",
+    /// Too many uploads are running.
+    Saturated = "saturated",
+    /// The collector took this save's artifact before it was finished.
+    SaveSuperseded = "save_superseded",
+    /// The store refuses this service's credentials.
+    StoreDenied = "store_denied",
+    /// What the store holds was written by a version that this one cannot read.
+    StoreFormatUnsupported = "store_format_unsupported",
+    /// The store has no space left.
+    StoreFull = "store_full",
+    /// The store's reply was lost: the write may or may not have happened.
+    StoreOutcomeUnknown = "store_outcome_unknown",
+    /// The store asks to slow down.
+    StoreThrottled = "store_throttled",
+    /// The store cannot be reached or fails.
+    StoreUnavailable = "store_unavailable",
+}
+
+impl ErrorCode {
+    /// Returns the HTTP status that this code is answered with.
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::ArtifactDeleted => StatusCode::GONE,
+            Self::ArtifactNotFound | Self::ParentNotFound | Self::RouteNotFound => {
+                StatusCode::NOT_FOUND
+            }
+            Self::BodyCorrupt | Self::Internal | Self::StoreFormatUnsupported => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+            Self::BodyIncomplete
+            | Self::DigestMismatch
+            | Self::InvalidHeader
+            | Self::InvalidParameter
+            | Self::InvalidSession => StatusCode::BAD_REQUEST,
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::IncarnationsExhausted | Self::ParentConflict => StatusCode::CONFLICT,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+            Self::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::Saturated
+            | Self::SaveSuperseded
+            | Self::StoreDenied
+            | Self::StoreOutcomeUnknown
+            | Self::StoreThrottled
+            | Self::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
+        }
+    }
+
+    /// Returns whether the same request may succeed later without a change by the caller.
+    pub const fn is_retryable(self) -> bool {
+        match self {
+            Self::BodyIncomplete
+            | Self::RequestTimeout
+            | Self::Saturated
+            | Self::SaveSuperseded
+            | Self::StoreDenied
+            | Self::StoreFull
+            | Self::StoreOutcomeUnknown
+            | Self::StoreThrottled
+            | Self::StoreUnavailable => true,
+            Self::ArtifactDeleted
+            | Self::ArtifactNotFound
+            | Self::BodyCorrupt
+            | Self::BodyTooLarge
+            | Self::DigestMismatch
+            | Self::IncarnationsExhausted
+            | Self::Internal
+            | Self::InvalidHeader
+            | Self::InvalidParameter
+            | Self::InvalidSession
+            | Self::MethodNotAllowed
+            | Self::ParentConflict
+            | Self::ParentNotFound
+            | Self::PreconditionFailed
+            | Self::RangeNotSatisfiable
+            | Self::RouteNotFound
+            | Self::StoreFormatUnsupported => false,
+        }
+    }
+
+    /// Returns whether it is certain that the failed request left no artifact behind: no receipt
+    /// exists and none will appear. (Invisible leftovers of a crashed upload are the collector's.)
+    pub const fn has_no_side_effects(self) -> bool {
+        match self {
+            // A save that failed in one of these may have been finished by another saver of the same
+            // call, or by the store after its reply was lost.
+            Self::Internal
+            | Self::SaveSuperseded
+            | Self::StoreDenied
+            | Self::StoreFull
+            | Self::StoreOutcomeUnknown
+            | Self::StoreThrottled
+            | Self::StoreUnavailable => false,
+            Self::ArtifactDeleted
+            | Self::ArtifactNotFound
+            | Self::BodyCorrupt
+            | Self::BodyIncomplete
+            | Self::BodyTooLarge
+            | Self::DigestMismatch
+            | Self::IncarnationsExhausted
+            | Self::InvalidHeader
+            | Self::InvalidParameter
+            | Self::InvalidSession
+            | Self::MethodNotAllowed
+            | Self::ParentConflict
+            | Self::ParentNotFound
+            | Self::PreconditionFailed
+            | Self::RangeNotSatisfiable
+            | Self::RequestTimeout
+            | Self::RouteNotFound
+            | Self::Saturated
+            | Self::StoreFormatUnsupported => true,
+        }
+    }
+
+    /// Returns a short title, the same for every occurrence.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::ArtifactDeleted => "Artifact deleted",
+            Self::ArtifactNotFound => "Artifact not found",
+            Self::BodyCorrupt => "Stored bytes do not match what was saved",
+            Self::BodyIncomplete => "Request body incomplete",
+            Self::BodyTooLarge => "Request body too large",
+            Self::DigestMismatch => "Digest mismatch",
+            Self::IncarnationsExhausted => "Call saved and collected too often",
+            Self::Internal => "Internal error",
+            Self::InvalidHeader => "Invalid header",
+            Self::InvalidParameter => "Invalid parameter",
+            Self::InvalidSession => "Invalid session id",
+            Self::MethodNotAllowed => "Method not allowed",
+            Self::ParentConflict => "Session has another parent",
+            Self::ParentNotFound => "Parent session not found",
+            Self::PreconditionFailed => "Precondition failed",
+            Self::RangeNotSatisfiable => "Range not satisfiable",
+            Self::RequestTimeout => "Request timed out",
+            Self::RouteNotFound => "No such path",
+            Self::Saturated => "Too many uploads at once",
+            Self::SaveSuperseded => "Save overtaken by the collector",
+            Self::StoreDenied => "Store denied access",
+            Self::StoreFormatUnsupported => "Store format not supported",
+            Self::StoreFull => "Store full",
+            Self::StoreOutcomeUnknown => "Outcome of a store write unknown",
+            Self::StoreThrottled => "Store asks to slow down",
+            Self::StoreUnavailable => "Store unavailable",
+        }
+    }
+
+    /// Returns what the caller should do next.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Self::ArtifactDeleted => "run the tool again; the output is not kept any longer",
+            Self::ArtifactNotFound => {
+                "check the locator, or list the session's artifacts: GET /v1/sessions/{session}/artifacts"
+            }
+            Self::BodyCorrupt => {
+                "do not use the bytes; tell the operator: the stored object was changed behind the service"
+            }
+            Self::BodyIncomplete => "send the whole body again; nothing was stored",
+            Self::BodyTooLarge => {
+                "store a smaller output, or ask the operator to raise limits.max_body_bytes"
+            }
+            Self::DigestMismatch => {
+                "the bytes changed on the way or the header is of other bytes; send both again; nothing was stored"
+            }
+            Self::IncarnationsExhausted => "save under another call_id",
+            Self::Internal => "report the request_id to the operator",
+            Self::InvalidHeader => "correct the header named in `detail`; nothing was done",
+            Self::InvalidParameter => "correct the parameter named in `detail`; nothing was done",
+            Self::InvalidSession => {
+                "a session id is 1 to 512 bytes of UTF-8, percent-encoded as one path segment, and not `.` or `..`"
+            }
+            Self::MethodNotAllowed => "use a method from the Allow header",
+            Self::ParentConflict => {
+                "leave `parent` out, or name the parent that the session was created with; start a new session for another parent"
+            }
+            Self::ParentNotFound => "save something in the parent session first, or check its id",
+            Self::PreconditionFailed => "drop If-Match or send the current ETag",
+            Self::RangeNotSatisfiable => "ask for a range inside the size given in Content-Range",
+            Self::RequestTimeout => "send the request again without long pauses",
+            Self::RouteNotFound => "see /openapi.yaml for the paths of this service",
+            Self::Saturated => "retry after the time in Retry-After",
+            Self::SaveSuperseded => "send the same save again; it gets a fresh artifact id",
+            Self::StoreDenied => {
+                "tell the operator: the service's credentials lack a permission on the bucket"
+            }
+            Self::StoreFormatUnsupported => "run a newer version of the service on this store",
+            Self::StoreFull => {
+                "tell the operator: the store has no space left; retry after space was made"
+            }
+            Self::StoreOutcomeUnknown => {
+                "send the same request again with the same call_id; it finds what the first one stored"
+            }
+            Self::StoreThrottled => "retry after the time in Retry-After with the same call_id",
+            Self::StoreUnavailable => "retry after the time in Retry-After with the same call_id",
+        }
+    }
+
+    /// Returns the seconds that a `Retry-After` header should state, where one is due.
+    pub const fn retry_after_seconds(self) -> Option<u32> {
+        match self.status() {
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Some(2),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// The 410 facts of a deleted artifact, taken from its tombstone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Deletion {
+    /// Why it was deleted (`ttl`, `erased`, `upload_abandoned`, …).
+    pub reason: String,
+    /// When, by the store's clock (RFC 3339), as the tombstone says.
+    pub deleted_at: Option<String>,
+    /// `sha256:<hex>` of the bytes, where known.
+    pub digest: Option<String>,
+    /// Size of the bytes, where known.
+    pub size_bytes: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_alphabetical_unique_snake_case() {
+        let names: Vec<_> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+        let mut sorted = names.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(names, sorted);
+        for name in names {
+            assert!(
+                name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_client_mistake_is_never_retryable_and_changes_nothing() {
+        for code in ErrorCode::ALL {
+            if code.status().is_client_error()
+                && !matches!(code, ErrorCode::BodyIncomplete | ErrorCode::RequestTimeout)
+            {
+                assert!(!code.is_retryable(), "{code}");
+                assert!(code.has_no_side_effects(), "{code}");
+            }
+            assert!(!code.hint().is_empty() && !code.title().is_empty());
+        }
+    }
+}

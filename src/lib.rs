@@ -1,0 +1,19 @@
+//! Spillbox keeps large tool outputs byte for byte in an S3-compatible bucket and hands back what
+//! belongs in the prompt: a bounded preview, a short locator, and a hint how to read the rest.
+//!
+//! The layers, top down; imports point down only (`tests/layering.rs`):
+//!
+//! ```text
+//! L4 wiring   main  cli/  server  settings  telemetry
+//! L3 edges    http/
+//! L2 domain   artifact/
+//! L1 store    store/
+//! L0 base     clock  limits  error  ids  digest
+//! ```
+
+pub mod clock;
+pub mod digest;
+pub mod error;
+pub mod ids;
+pub mod limits;
+pub mod store;

@@ -1,0 +1,107 @@
+//! Every bound of the product, with its reason. All sizes are bytes unless the name says otherwise.
+
+use std::time::Duration;
+
+/// 8 MiB: above S3's 5 MiB minimum, 10,000 parts reach 78 GiB, and four in flight stay under 40 MiB.
+/// A body of at most this size is *known in full* before anything is sent (one PutObject); the choice
+/// depends on the size alone, so that equal bytes never mix the two protocols.
+pub const PART_BYTES: usize = 8 << 20;
+
+/// Parts of one upload that may be on the wire at once. With the part being collected that is at most
+/// 4 × 8 MiB, which leaves room under the 40 MiB budget of one upload.
+pub const PARTS_IN_FLIGHT: usize = 3;
+
+/// S3's own limit of parts per upload.
+pub const MAX_PARTS: u64 = 10_000;
+
+/// Default cap of one body: 5 GiB, an ordinary object's size limit on several stores and far above any
+/// tool output seen; the hard ceiling is [`PART_BYTES`] × [`MAX_PARTS`].
+pub const DEFAULT_MAX_BODY_BYTES: u64 = 5 << 30;
+
+/// One digest per 256 KiB of body in the manifest: a page of 200 ordinary lines touches one or two
+/// chunks, and 1 GiB costs 4,096 entries.
+pub const CHUNK_BYTES: usize = 256 << 10;
+
+/// A multipart upload is given up after this long; the collector aborts what is older than 24 h.
+pub const UPLOAD_DEADLINE: Duration = Duration::from_secs(6 * 3600);
+
+/// Tool results up to this size stay in the prompt (profile `default`).
+pub const DEFAULT_INLINE_BYTES: u64 = 30_000;
+
+/// Cap of a whole replacement, notice included (profile `default`).
+pub const DEFAULT_REPLACEMENT_BYTES: usize = 10_000;
+
+/// Summaries are clipped here; never an error.
+pub const SUMMARY_CHARS: usize = 240;
+
+/// Replies of line pages and searches unless the caller asks for more.
+pub const DEFAULT_REPLY_BYTES: u64 = 24_000;
+
+/// The most that a caller may ask for with `max_bytes`.
+pub const MAX_REPLY_BYTES: u64 = 1 << 20;
+
+/// Lines of a page unless the caller says otherwise.
+pub const DEFAULT_PAGE_LINES: u64 = 2_000;
+
+/// Upper bound of `limit` on a page of lines; the byte cap usually ends a page long before.
+pub const MAX_PAGE_LINES: u64 = 1_000_000;
+
+/// Artifacts of a list page unless the caller says otherwise, and at most.
+pub const DEFAULT_LIST_LIMIT: usize = 100;
+/// See [`DEFAULT_LIST_LIMIT`].
+pub const MAX_LIST_LIMIT: usize = 1_000;
+
+/// Session ids are data, up to this many bytes of UTF-8.
+pub const MAX_SESSION_ID_BYTES: usize = 512;
+
+/// Call ids are data; providers have sent ids of 1.5 KB.
+pub const MAX_CALL_ID_BYTES: usize = 4_096;
+
+/// Tool names, labels, file names, titles.
+pub const MAX_DESCRIPTION_BYTES: usize = 1_024;
+
+/// A summary may arrive long; it is clipped to [`SUMMARY_CHARS`] characters.
+pub const MAX_SUMMARY_INPUT_BYTES: usize = 65_536;
+
+/// The public URL of the service, so that a locator stays under 120 bytes.
+pub const MAX_PUBLIC_URL_BYTES: usize = 64;
+
+/// Levels of parent sessions that a read or a replay climbs.
+pub const MAX_PARENT_LEVELS: usize = 8;
+
+/// Incarnations of one call record (`.0` to `.32`); past it a save answers `incarnations_exhausted`.
+pub const MAX_INCARNATION: u32 = 32;
+
+/// Attempts at one conditional request whose outcome stays undecided, before the caller is told so.
+pub const MAX_UNDECIDED_ATTEMPTS: u32 = 6;
+
+/// Manifest bytes that are read at most: 5 GiB of body make 20,480 chunk entries of about 75 bytes.
+pub const MAX_MANIFEST_BYTES: u64 = 64 << 20;
+
+/// Bytes of a list page's ranged manifest read: the head of a manifest without its chunk table.
+pub const MANIFEST_HEAD_BYTES: u64 = 32 << 10;
+
+/// Weight of the manifest cache.
+pub const MANIFEST_CACHE_BYTES: u64 = 64 << 20;
+
+/// Default orphan TTL of a new store: what a receipt promises without a lease.
+pub const DEFAULT_ORPHAN_TTL: Duration = Duration::from_secs(24 * 3600);
+
+/// Floor of the orphan TTL unless short times are allowed explicitly (tests, demos).
+pub const MIN_ORPHAN_TTL: Duration = Duration::from_secs(3600);
+
+/// A request's head must arrive within this time.
+pub const REQUEST_HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time that running requests have after SIGTERM.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Connections served at once; more wait in the listener's backlog.
+pub const MAX_CONNECTIONS: usize = 1_024;
+
+/// A body that brings no byte for this long ends its request.
+pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Uploads at once: each may hold four parts, so this bounds the resident memory of bodies to 2 GiB
+/// in the worst case and to 64 parts of 8 MiB in practice.
+pub const MAX_CONCURRENT_UPLOADS: usize = 64;
