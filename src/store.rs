@@ -21,6 +21,9 @@ use jiff::Timestamp;
 use crate::store::keys::Key;
 
 pub mod keys;
+mod listing;
+pub mod memory;
+pub mod paging;
 pub mod register;
 
 /// A shared store handle.
