@@ -17,4 +17,5 @@ pub mod error;
 pub mod http;
 pub mod ids;
 pub mod limits;
+pub mod server;
 pub mod store;
