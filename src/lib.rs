@@ -14,6 +14,8 @@
 pub mod clock;
 pub mod digest;
 pub mod error;
+pub mod http;
 pub mod ids;
 pub mod limits;
+pub mod server;
 pub mod store;

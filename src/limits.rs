@@ -105,3 +105,13 @@ pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Uploads at once: each may hold four parts, so this bounds the resident memory of bodies to 2 GiB
 /// in the worst case and to 64 parts of 8 MiB in practice.
 pub const MAX_CONCURRENT_UPLOADS: usize = 64;
+
+/// Pause after an accept error that concerns the machine (no file descriptor left): long enough not
+/// to spin, short enough that clients in the backlog wait hardly longer than a retry.
+pub const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// An idle HTTP/2 connection is pinged this often, so that a peer that vanished frees its place.
+pub const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Orphan TTLs above ten years would overflow dates before they mean anything.
+pub const MAX_ORPHAN_TTL: Duration = Duration::from_secs(3_650 * 24 * 3600);
