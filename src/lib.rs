@@ -11,6 +11,7 @@
 //! L0 base     clock  limits  error  ids  digest
 //! ```
 
+pub mod artifact;
 pub mod clock;
 pub mod digest;
 pub mod error;
