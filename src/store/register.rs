@@ -36,15 +36,36 @@ pub struct Stored {
 
 impl From<PutReceipt> for Stored {
     fn from(receipt: PutReceipt) -> Self {
-        let PutReceipt { etag, version_id, checksum, date } = receipt;
-        Self { etag, version_id, checksum, date }
+        let PutReceipt {
+            etag,
+            version_id,
+            checksum,
+            date,
+        } = receipt;
+        Self {
+            etag,
+            version_id,
+            checksum,
+            date,
+        }
     }
 }
 
 impl From<ObjectMeta> for Stored {
     fn from(meta: ObjectMeta) -> Self {
-        let ObjectMeta { etag, version_id, checksum, last_modified, .. } = meta;
-        Self { etag, version_id, checksum, date: Some(last_modified) }
+        let ObjectMeta {
+            etag,
+            version_id,
+            checksum,
+            last_modified,
+            ..
+        } = meta;
+        Self {
+            etag,
+            version_id,
+            checksum,
+            date: Some(last_modified),
+        }
     }
 }
 
@@ -84,7 +105,10 @@ impl DecideError {
     pub fn into_store_error(self) -> StoreError {
         match self {
             Self::Failed(error) => error,
-            Self::Undecided(error) => StoreError { kind: StoreErrorKind::Ambiguous, ..error },
+            Self::Undecided(error) => StoreError {
+                kind: StoreErrorKind::Ambiguous,
+                ..error
+            },
         }
     }
 }
@@ -131,7 +155,10 @@ pub async fn decide(
     let mut attempts = Attempts::new();
     let mut may_have_landed = false;
     loop {
-        let failure = match store.put(key, bytes.clone().into(), PutMode::CreateIfAbsent).await {
+        let failure = match store
+            .put(key, bytes.clone().into(), PutMode::CreateIfAbsent)
+            .await
+        {
             Ok(receipt) => return Ok(Decision::Won(receipt.into())),
             Err(error) if error.is(StoreErrorKind::AlreadyExists) => {
                 match read_register(store, key).await {
@@ -141,7 +168,10 @@ pub async fn decide(
                     Ok(Some(found)) => return Ok(Decision::Lost(found)),
                     // There a moment ago and gone now: nothing of ours deletes registers, so the
                     // store contradicts itself; the same bytes again settle it.
-                    Ok(None) => StoreError { kind: StoreErrorKind::Conflict, ..error },
+                    Ok(None) => StoreError {
+                        kind: StoreErrorKind::Conflict,
+                        ..error
+                    },
                     Err(read_error) => read_error,
                 }
             }
@@ -171,14 +201,24 @@ pub async fn read_register(
             let (meta, date) = (object.meta, object.date);
             if meta.size_bytes > MAX_MANIFEST_BYTES {
                 let detail = format!("{} bytes are too many for a register", meta.size_bytes);
-                return Err(StoreError::new(StoreErrorKind::Rejected, "get", key, detail));
+                return Err(StoreError::new(
+                    StoreErrorKind::Rejected,
+                    "get",
+                    key,
+                    detail,
+                ));
             }
             let bytes = collect(object.body).await?;
             Ok(Some(Register { bytes, meta, date }))
         }
         Ok(GetReply::NotModified { .. }) => {
             let detail = "304 to an unconditional request";
-            Err(StoreError::new(StoreErrorKind::Rejected, "get", key, detail))
+            Err(StoreError::new(
+                StoreErrorKind::Rejected,
+                "get",
+                key,
+                detail,
+            ))
         }
         Err(error) if error.is(StoreErrorKind::NotFound) => Ok(None),
         Err(error) => Err(error),
@@ -213,7 +253,10 @@ pub async fn create_body(
     let mut attempts = Attempts::new();
     let mut may_have_landed = false;
     loop {
-        let failure = match store.put(key, payload.clone(), PutMode::CreateIfAbsent).await {
+        let failure = match store
+            .put(key, payload.clone(), PutMode::CreateIfAbsent)
+            .await
+        {
             Ok(receipt) => return Ok(receipt.into()),
             Err(error) if error.is(StoreErrorKind::AlreadyExists) => match store.head(key).await {
                 Ok(head) => {
@@ -227,9 +270,10 @@ pub async fn create_body(
                         ))),
                     };
                 }
-                Err(head_error) if head_error.is(StoreErrorKind::NotFound) => {
-                    StoreError { kind: StoreErrorKind::Conflict, ..error }
-                }
+                Err(head_error) if head_error.is(StoreErrorKind::NotFound) => StoreError {
+                    kind: StoreErrorKind::Conflict,
+                    ..error
+                },
                 Err(head_error) => head_error,
             },
             Err(error) => error,
@@ -254,7 +298,10 @@ fn mismatch(meta: &ObjectMeta, payload: &Payload) -> Option<String> {
         ));
     }
     let ours = crc32_checksum(payload.crc32());
-    let theirs = meta.checksum.as_deref().filter(|text| text.starts_with("crc32:"))?;
+    let theirs = meta
+        .checksum
+        .as_deref()
+        .filter(|text| text.starts_with("crc32:"))?;
     (theirs != ours).then(|| format!("the stored object's checksum is {theirs} instead of {ours}"))
 }
 
