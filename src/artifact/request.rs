@@ -215,9 +215,10 @@ impl SaveError {
 
     /// Returns the 410 facts where the output was erased.
     pub fn deletion(&self) -> Option<&Deletion> {
-        match self {
-            Self::Erased(deletion) => Some(deletion),
-            _ => None,
+        if let Self::Erased(deletion) = self {
+            Some(deletion)
+        } else {
+            None
         }
     }
 }

@@ -10,6 +10,8 @@
 //! * A tombstone behind a record: the next incarnation, but `erased` is final. A tombstone met by our
 //!   own manifest: 503, and the next try has a fresh artifact id.
 
+use std::sync::Arc;
+
 use tokio::time::timeout;
 
 use crate::artifact::call_record::{CallAction, CallRecord};
@@ -141,7 +143,7 @@ impl Library {
 
     fn intaker(&self, request: &SaveRequest, artifact: &ArtifactRef) -> Intaker {
         Intaker {
-            store: self.store.clone(),
+            store: Arc::clone(&self.store),
             tracker: self.tracker.clone(),
             key: self.keys.body(&request.tenant, artifact),
             limit_bytes: self.options.max_body_bytes,
