@@ -212,19 +212,17 @@ fn describe(metadata: &Metadata) -> String {
 
 fn explain(figment: &Figment, error: figment::Error) -> SettingsError {
     let mut path = error.path.clone();
-    let rule = match &error.kind {
-        Kind::UnknownField(field, known) => {
-            if path.last() != Some(field) {
-                path.push(field.clone());
-            }
-            format!("unknown setting; known here: {}", known.join(", "))
+    let rule = if let Kind::UnknownField(field, known) = &error.kind {
+        if path.last() != Some(field) {
+            path.push(field.clone());
         }
-        Kind::MissingField(field) if field == "store" || field == "url" => {
-            path = vec!["store".to_owned(), "url".to_owned()];
-            "has no default here, since neither XDG_DATA_HOME nor HOME is set; name a store"
-                .to_owned()
-        }
-        kind => kind.to_string(),
+        format!("unknown setting; known here: {}", known.join(", "))
+    } else if let Kind::MissingField(_) = &error.kind {
+        // The one setting without a fixed default.
+        path = vec!["store".to_owned(), "url".to_owned()];
+        "has no default here, since neither XDG_DATA_HOME nor HOME is set; name a store".to_owned()
+    } else {
+        error.kind.to_string()
     };
     let key = path.join(".");
     let origin = match figment.find_metadata(&key).or(error.metadata.as_ref()) {
