@@ -19,8 +19,13 @@ pub const PROBLEM_JSON: &str = "application/problem+json";
 const EXCERPT_CHARS: usize = 80;
 
 /// One error reply: a code of the closed list, what happened this time, and the facts some codes add.
+///
+/// Boxed, so that a handler's `Result` stays small.
 #[derive(Debug, Clone)]
-pub struct Problem {
+pub struct Problem(Box<Facts>);
+
+#[derive(Debug, Clone)]
+struct Facts {
     code: ErrorCode,
     detail: String,
     deletion: Option<Deletion>,
@@ -48,13 +53,13 @@ struct Members<'a> {
 impl Problem {
     /// Creates a problem; `detail` says what happened this time, for people.
     pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Facts {
             code,
             detail: detail.into(),
             deletion: None,
             request_id: None,
             headers: Vec::new(),
-        }
+        }))
     }
 
     /// Creates the 410 of a deleted artifact: `reason`, `deleted_at`, `digest`, `size_bytes`.
@@ -65,7 +70,7 @@ impl Problem {
             detail.push_str(at);
         }
         let mut problem = Self::new(ErrorCode::ArtifactDeleted, detail);
-        problem.deletion = Some(deletion);
+        problem.0.deletion = Some(deletion);
         problem
     }
 
@@ -80,14 +85,14 @@ impl Problem {
     /// Adds a response header.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.push((name, value));
+        self.0.headers.push((name, value));
         self
     }
 
     /// Names the request that failed.
     #[must_use]
     pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
-        self.request_id = Some(id.into());
+        self.0.request_id = Some(id.into());
         self
     }
 
@@ -111,22 +116,22 @@ impl Problem {
 
     /// Returns the code.
     pub fn code(&self) -> ErrorCode {
-        self.code
+        self.0.code
     }
 
     /// Returns the JSON document.
     pub fn to_json(&self) -> Vec<u8> {
         let members = Members {
-            r#type: format!("/problems/{}", self.code),
-            title: self.code.title(),
-            status: self.code.status().as_u16(),
-            detail: &self.detail,
-            code: self.code,
-            retryable: self.code.is_retryable(),
-            no_side_effects: self.code.has_no_side_effects(),
-            hint: self.code.hint(),
-            request_id: self.request_id.as_deref(),
-            deletion: self.deletion.as_ref(),
+            r#type: format!("/problems/{}", self.0.code),
+            title: self.0.code.title(),
+            status: self.0.code.status().as_u16(),
+            detail: &self.0.detail,
+            code: self.0.code,
+            retryable: self.0.code.is_retryable(),
+            no_side_effects: self.0.code.has_no_side_effects(),
+            hint: self.0.code.hint(),
+            request_id: self.0.request_id.as_deref(),
+            deletion: self.0.deletion.as_ref(),
         };
         serde_json::to_vec(&members).expect("strings, numbers and booleans are always JSON")
     }
@@ -137,16 +142,16 @@ impl Problem {
     pub(crate) fn write_over(self, response: Response, method: &Method) -> Response {
         let (mut parts, _) = response.into_parts();
         let json = self.to_json();
-        parts.status = self.code.status();
+        parts.status = self.0.code.status();
         parts.headers.remove(axum::http::header::TRANSFER_ENCODING);
         parts
             .headers
             .insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         parts.headers.insert(CONTENT_LENGTH, json.len().into());
-        for (name, value) in &self.headers {
+        for (name, value) in &self.0.headers {
             parts.headers.insert(name, value.clone());
         }
-        if let Some(seconds) = self.code.retry_after_seconds() {
+        if let Some(seconds) = self.0.code.retry_after_seconds() {
             parts.headers.insert(RETRY_AFTER, seconds.into());
         }
         parts.extensions.insert(self);
