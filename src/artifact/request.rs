@@ -134,6 +134,9 @@ pub enum SaveError {
     /// What the store holds cannot be read.
     #[error("{0}")]
     Format(String),
+    /// A defect of the service.
+    #[error("{0}")]
+    Internal(String),
 }
 
 impl From<DecideError> for SaveError {
@@ -210,6 +213,7 @@ impl SaveError {
             Self::Superseded => ErrorCode::SaveSuperseded,
             Self::IncarnationsExhausted(_) => ErrorCode::IncarnationsExhausted,
             Self::Undecided(_) => ErrorCode::StoreOutcomeUnknown,
+            Self::Internal(_) => ErrorCode::Internal,
         }
     }
 
