@@ -71,7 +71,7 @@ impl Library {
             .spawn(async move { library.save_here(request, body).await });
         task.await.unwrap_or_else(|join_error| {
             // Only a defect ends the task early; the artifact may or may not be there.
-            Err(SaveError::Format(format!(
+            Err(SaveError::Internal(format!(
                 "the save ended early: {join_error}"
             )))
         })
@@ -364,7 +364,7 @@ impl Job<'_> {
             Ok(head) if head.meta.size_bytes == self.intake.facts.size_bytes => {
                 Ok(head.meta.into())
             }
-            Ok(head) => Err(SaveError::Format(format!(
+            Ok(head) => Err(SaveError::Internal(format!(
                 "body `{key}` has {} bytes instead of {}",
                 head.meta.size_bytes, self.intake.facts.size_bytes
             ))),
@@ -405,7 +405,7 @@ impl Job<'_> {
                 let is_new = artifact == self.own.artifact;
                 Ok(Saved { manifest, is_new })
             }
-            Lookup::Live(_) => Err(SaveError::Format(format!(
+            Lookup::Live(_) => Err(SaveError::Internal(format!(
                 "manifest of {artifact} describes other bytes than its record"
             ))),
             Lookup::Tombstone(tombstone) => Err(self.met_tombstone(artifact, &tombstone).await),
