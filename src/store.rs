@@ -21,6 +21,7 @@ use jiff::Timestamp;
 use crate::store::keys::Key;
 
 pub mod keys;
+pub mod s3;
 
 /// A shared store handle.
 pub type SharedStore = Arc<dyn ObjectStore>;
