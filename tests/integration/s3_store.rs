@@ -1,0 +1,5 @@
+//! The S3 backend through the real AWS client.
+
+mod fault;
+mod meaning;
+mod wire;
