@@ -2,4 +2,5 @@
 
 mod fault;
 mod meaning;
+mod quirk;
 mod wire;
