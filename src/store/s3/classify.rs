@@ -163,11 +163,8 @@ impl Site<'_> {
     where
         E: ProvideErrorMetadata + Error + Send + Sync + 'static,
     {
-        if find::<CredentialsError>(&error).is_some() {
-            return self.error(
-                Kind::Denied,
-                "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role",
-            );
+        if let Some(error) = find::<CredentialsError>(&error) {
+            return self.no_credentials(error);
         }
         let reply = reply.unwrap_or_default();
         match &error {
@@ -198,6 +195,26 @@ impl Site<'_> {
         }
     }
 
+    /// Nothing was sent, for want of a signature.
+    fn no_credentials(self, error: &CredentialsError) -> StoreError {
+        match error {
+            CredentialsError::CredentialsNotLoaded(_) | CredentialsError::InvalidConfiguration(_) => {
+                self.error(
+                    Kind::Denied,
+                    "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role",
+                )
+            }
+            // A role or a metadata service that fails now may answer later.
+            CredentialsError::ProviderTimedOut(_)
+            | CredentialsError::ProviderError(_)
+            | CredentialsError::Unhandled(_)
+            | _ => self.error(
+                Kind::Unavailable,
+                format!("the source of credentials fails: {}", chain(error)),
+            ),
+        }
+    }
+
     fn unreadable<E>(self, reply: &Reply, error: &SdkError<E, HttpResponse>) -> StoreError
     where
         E: Error + Send + Sync + 'static,
@@ -222,7 +239,9 @@ impl Site<'_> {
     fn answer(self, reply: &Reply, code: Option<&str>, message: Option<&str>) -> StoreError {
         let status = reply.status;
         let text = code.unwrap_or_default();
-        if text.is_empty() && reply.is_html && status < 500 && !matches!(status, 401 | 403) {
+        // A HEAD has no body, so the SDK makes its code up from the status.
+        let is_uncoded = text.is_empty() || self.call == Call::Head;
+        if is_uncoded && reply.is_html && status < 500 && !matches!(status, 401 | 403) {
             return self.foreign(&format!("status {status}, a web page"));
         }
         let kind = kind_of(self.call, status, text);

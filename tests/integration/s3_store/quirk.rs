@@ -203,7 +203,9 @@ async fn slow_and_fast_writer(server: &S3Server) -> (bool, bool, bool) {
     let fast = store.put(&at, "fast".into(), PutMode::CreateIfAbsent);
     let mut slow = Box::pin(slow);
     let mut fast = Box::pin(fast);
-    pieces.send(Bytes::from_static(b"sl")).unwrap();
+    pieces
+        .send(Bytes::from_static(b"sl"))
+        .expect("A is reading");
     let mut early = None;
     for _ in 0..200 {
         let (slow_first, fast_first) = (futures_util::poll!(&mut slow), early.is_none());
@@ -213,7 +215,9 @@ async fn slow_and_fast_writer(server: &S3Server) -> (bool, bool, bool) {
         }
         tokio::task::yield_now().await;
     }
-    pieces.send(Bytes::from_static(b"ow")).unwrap();
+    pieces
+        .send(Bytes::from_static(b"ow"))
+        .expect("A is reading");
     drop(pieces);
     let is_early = early.is_some();
     let finish = async {
