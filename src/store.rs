@@ -26,6 +26,8 @@ pub mod memory;
 pub mod paging;
 pub mod register;
 
+pub mod s3;
+
 /// A shared store handle.
 pub type SharedStore = Arc<dyn ObjectStore>;
 
