@@ -22,8 +22,10 @@ use crate::store::keys::Key;
 
 pub mod keys;
 mod listing;
+pub mod local;
 pub mod memory;
 pub mod paging;
+pub mod testing;
 
 /// A shared store handle.
 pub type SharedStore = Arc<dyn ObjectStore>;
