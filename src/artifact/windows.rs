@@ -121,7 +121,8 @@ mod tests {
             prop_assert_eq!(windows.head(), &body[..window.min(body.len())]);
             prop_assert_eq!(windows.tail(), &body[body.len().saturating_sub(window)..]);
             let is_covered = body.len() <= 2 * window;
-            prop_assert_eq!(windows.whole().as_deref(), is_covered.then_some(&body[..]));
+            let whole = windows.whole();
+            prop_assert_eq!(whole.as_deref(), is_covered.then_some(&body[..]));
         }
     }
 }
