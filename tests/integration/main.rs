@@ -6,9 +6,11 @@
 
 #[path = "../support"]
 mod support {
+    pub(crate) mod library;
     pub(crate) mod s3_server;
 }
 
 mod conformance;
 mod s3_store;
+mod save_budget;
 mod vectors;
