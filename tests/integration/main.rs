@@ -13,4 +13,5 @@ mod support {
 mod conformance;
 mod s3_store;
 mod save_budget;
+mod save_faults;
 mod vectors;
