@@ -59,6 +59,8 @@ error_codes! {
     ParentNotFound = "parent_not_found",
     /// A condition of the request (`If-Match`) is false.
     PreconditionFailed = "precondition_failed",
+    /// The replacement's cap does not hold the notice.
+    PreviewBudgetTooSmall = "preview_budget_too_small",
     /// The byte range lies outside the body.
     RangeNotSatisfiable = "range_not_satisfiable",
     /// The client sent nothing for too long.
@@ -101,6 +103,7 @@ impl ErrorCode {
             | Self::InvalidSession => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::IncarnationsExhausted | Self::ParentConflict => StatusCode::CONFLICT,
+            Self::PreviewBudgetTooSmall => StatusCode::UNPROCESSABLE_ENTITY,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
@@ -141,6 +144,7 @@ impl ErrorCode {
             | Self::ParentConflict
             | Self::ParentNotFound
             | Self::PreconditionFailed
+            | Self::PreviewBudgetTooSmall
             | Self::RangeNotSatisfiable
             | Self::RouteNotFound
             | Self::StoreFormatUnsupported => false,
@@ -174,6 +178,7 @@ impl ErrorCode {
             | Self::ParentConflict
             | Self::ParentNotFound
             | Self::PreconditionFailed
+            | Self::PreviewBudgetTooSmall
             | Self::RangeNotSatisfiable
             | Self::RequestTimeout
             | Self::RouteNotFound
@@ -200,6 +205,7 @@ impl ErrorCode {
             Self::ParentConflict => "Session has another parent",
             Self::ParentNotFound => "Parent session not found",
             Self::PreconditionFailed => "Precondition failed",
+            Self::PreviewBudgetTooSmall => "Preview budget too small",
             Self::RangeNotSatisfiable => "Range not satisfiable",
             Self::RequestTimeout => "Request timed out",
             Self::RouteNotFound => "No such path",
@@ -244,6 +250,9 @@ impl ErrorCode {
             }
             Self::ParentNotFound => "save something in the parent session first, or check its id",
             Self::PreconditionFailed => "drop If-Match or send the current ETag",
+            Self::PreviewBudgetTooSmall => {
+                "shorten label, title and session id, or ask the operator for a larger replacement cap"
+            }
             Self::RangeNotSatisfiable => "ask for a range inside the size given in Content-Range",
             Self::RequestTimeout => "send the request again without long pauses",
             Self::RouteNotFound => "see /openapi.yaml for the paths of this service",

@@ -11,9 +11,14 @@
 //! L0 base     clock  limits  error  ids  digest
 //! ```
 
+pub mod artifact;
 pub mod clock;
 pub mod digest;
 pub mod error;
+pub mod http;
 pub mod ids;
 pub mod limits;
+pub mod server;
+pub mod settings;
 pub mod store;
+pub mod telemetry;

@@ -106,6 +106,38 @@ pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// in the worst case and to 64 parts of 8 MiB in practice.
 pub const MAX_CONCURRENT_UPLOADS: usize = 64;
 
+/// Pause after an accept error that concerns the machine (no file descriptor left): long enough not
+/// to spin, short enough that clients in the backlog wait hardly longer than a retry.
+pub const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// An idle HTTP/2 connection is pinged this often, so that a peer that vanished frees its place.
+pub const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Orphan TTLs above ten years would overflow dates before they mean anything.
+pub const MAX_ORPHAN_TTL: Duration = Duration::from_secs(3_650 * 24 * 3600);
+
+/// Head and tail that a save keeps of a body for its preview. Above the default replacement with room
+/// for larger configured ones; two of them cost each upload 64 KiB at most.
+pub const PREVIEW_WINDOW_BYTES: usize = 16 << 10;
+
+/// What is kept of the first non-blank line: a summary shows at most [`SUMMARY_CHARS`] characters of up
+/// to 4 bytes, after runs of white space have been collapsed.
+pub const FIRST_LINE_BYTES: usize = 2 << 10;
+
+/// A word in the last bytes of the head window may go on beyond it, and so may the text that takes it
+/// back (`failed: 0`); the search that streams takes over this much earlier.
+pub const ERROR_SEARCH_MARGIN_BYTES: usize = 64;
+
+/// A tool's name as the notice shows it; the manifest keeps all of it.
+pub const NOTICE_TOOL_CHARS: usize = 80;
+
+/// What a description of a binary body shows of its start in hexadecimal.
+pub const HEX_PREVIEW_BYTES: usize = 256;
+
+/// A suggested file name after encoding: file systems take 255 bytes, and a temporary name beside it
+/// needs a few more.
+pub const MAX_FILE_NAME_BYTES: usize = 200;
+
 /// Temporary files of the local store are swept when they are older: far above
 /// [`UPLOAD_DEADLINE`], so that nobody can still be writing one.
 pub const STALE_TEMPORARY: Duration = Duration::from_secs(24 * 3600);

@@ -25,6 +25,7 @@ mod listing;
 pub mod local;
 pub mod memory;
 pub mod paging;
+pub mod register;
 pub mod s3;
 pub mod testing;
 
@@ -67,19 +68,26 @@ pub enum StoreErrorKind {
 }
 
 impl StoreErrorKind {
-    /// Returns whether a write that failed so may have been applied, now or later.
+    /// Returns whether a write that failed so may have been applied, now or later: the same bytes
+    /// must go to the same key again before anything is concluded.
     pub const fn is_undecided(self) -> bool {
         match self {
-            Self::Conflict | Self::Ambiguous | Self::Throttled | Self::Unavailable => true,
+            Self::Conflict | Self::Ambiguous | Self::Throttled => true,
             Self::NotFound
             | Self::AlreadyExists
             | Self::PreconditionFailed
             | Self::Denied
+            | Self::Unavailable
             | Self::NotImplemented
             | Self::InvalidRange
             | Self::Full
             | Self::Rejected => false,
         }
+    }
+
+    /// Returns whether the same request may succeed in a moment.
+    pub const fn is_transient(self) -> bool {
+        self.is_undecided() || matches!(self, Self::Unavailable)
     }
 }
 
@@ -463,7 +471,7 @@ pub trait ObjectStore: Send + Sync + Debug {
     /// Reads what the store says of an object.
     async fn head(&self, key: &Key) -> Result<Head, StoreError>;
 
-    /// Reads one page of a listing. Follow pages with [`paging`], which checks the tokens.
+    /// Reads one page of a listing. Follow pages with the helper in `store/paging.rs`, which checks the tokens.
     async fn list(&self, request: &ListRequest) -> Result<ListPage, StoreError>;
 
     /// Deletes an object, or one version of it.

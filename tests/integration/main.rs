@@ -1,4 +1,4 @@
-//! All integration tests, as one binary: linking once is what keeps the suite fast.
+//! Every integration test, in one binary: linking once is what keeps the suite fast.
 #![allow(
     clippy::unwrap_used,
     reason = "what a test cannot set up is a failed test"
@@ -6,8 +6,11 @@
 
 #[path = "../support"]
 mod support {
+    pub(crate) mod library;
     pub(crate) mod s3_server;
 }
 
 mod conformance;
 mod s3_store;
+mod save_budget;
+mod vectors;

@@ -65,7 +65,7 @@ macro_rules! s3_conformance {
                 creators_of_one_key_have_exactly_one_winner,
                 compare_and_swap_loses_no_update,
                 $($fence_race,)*
-                one_of_many_deletes_and_creates_is_consistent,
+                creates_and_deletes_do_not_disturb_their_neighbours,
                 readers_see_whole_objects_while_they_are_overwritten,
                 listings_are_exact_while_others_write,
                 $($versioned,)*

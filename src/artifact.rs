@@ -1,0 +1,40 @@
+//! One stored tool output: how it is saved and read back, what is learned of its bytes while they
+//! stream in, and what of it stands in the prompt.
+//!
+//! The deciding parts are pure: no I/O, no clock, no randomness, so that the same save gives the same
+//! replacement on every replica and at any date. [`library`] is what the edges call. A line ends at LF
+//! (0x0A) and nowhere else; every size is bytes.
+
+pub mod call_record;
+pub mod chunk_table;
+pub mod completeness;
+pub mod confirmed;
+mod describe;
+pub mod error_line;
+pub mod error_search;
+pub mod escape;
+pub mod file_name;
+pub mod format;
+pub mod hint;
+mod ingest;
+mod inherit;
+pub mod library;
+pub mod line_page;
+pub mod list;
+pub mod locator;
+pub mod manifest;
+pub mod manifest_access;
+pub mod notice;
+mod own_body;
+pub mod preview;
+pub mod read;
+pub mod receipt;
+pub mod replacement;
+pub mod request;
+pub mod save;
+pub mod scan;
+pub mod session;
+pub mod summary;
+mod upload;
+pub mod utf8_scan;
+pub mod windows;

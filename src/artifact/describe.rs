@@ -1,0 +1,121 @@
+//! Describing a stored body: the manifest as a function of the request, the scan and the body's
+//! stored identity.
+
+use crate::artifact::hint::HintTarget;
+use crate::artifact::manifest::{
+    BodyIdentity, MANIFEST_VERSION, Manifest, ManifestHead, Provenance, Replacement, source_id,
+};
+use crate::artifact::replacement::{
+    PreviewBudgetTooSmallError, ReplacementInput, TEMPLATE_VERSION, render,
+};
+use crate::artifact::save::Job;
+use crate::artifact::summary::{SummaryFacts, summarise};
+use crate::ids::{ArtifactRef, DecisionId};
+use crate::limits::CHUNK_BYTES;
+use crate::store::register::Stored;
+
+/// The profile that renders every replacement of this release.
+const DEFAULT_PROFILE: &str = "default";
+
+impl Job<'_> {
+    /// Returns what record and manifest say of the stored body.
+    pub(in crate::artifact) fn body_identity(&self, stored: &Stored) -> BodyIdentity {
+        BodyIdentity {
+            size_bytes: self.intake.facts.size_bytes,
+            sha256: self.intake.facts.sha256,
+            etag: stored.etag.0.clone(),
+            version_id: stored.version_id.as_ref().map(|version| version.0.clone()),
+            store_checksum: stored.checksum.clone(),
+        }
+    }
+
+    /// Builds the manifest of `artifact`, whose body is stored as `stored`.
+    pub(in crate::artifact) fn describe(
+        &self,
+        artifact: ArtifactRef,
+        decision_id: Option<DecisionId>,
+        stored: &Stored,
+    ) -> Result<Manifest, PreviewBudgetTooSmallError> {
+        let (facts, request) = (&self.intake.facts, self.request);
+        let summary = summarise(
+            request.summary.as_deref(),
+            &SummaryFacts {
+                tool: request.tool.as_deref(),
+                line_count: facts.line_count,
+                size_bytes: facts.size_bytes,
+                first_line: &facts.first_line,
+            },
+        );
+        let replacement = self.render(&artifact, &summary)?;
+        let head = ManifestHead {
+            v: MANIFEST_VERSION,
+            artifact_id: artifact.artifact_id,
+            tenant: request.tenant.clone(),
+            session: request.session.clone(),
+            session_key: artifact.session_key,
+            parent_session: self.session.parent.clone(),
+            decision_id,
+            body: self.body_identity(stored),
+            media_type: request.media_type.clone(),
+            binary: facts.is_binary(),
+            first_invalid_utf8: facts.first_invalid_utf8,
+            line_count: facts.line_count,
+            provenance: Provenance {
+                tool: request.tool.clone(),
+                call_id: request.call_id.clone(),
+                label: request.label.clone(),
+                name: request.name.clone(),
+                title: request.title.clone(),
+                // A store that sends no date leaves this host's clock as the only witness.
+                captured_at: stored.date.unwrap_or_else(|| self.library.clock.now()),
+            },
+            completeness: request.completeness,
+            upstream_loss: request.upstream_loss.clone(),
+            redaction: "none".to_owned(),
+            summary,
+            replacement,
+            chunk_bytes: CHUNK_BYTES as u64,
+        };
+        Ok(Manifest {
+            head,
+            chunks: facts.chunks.clone(),
+        })
+    }
+
+    fn render(
+        &self,
+        artifact: &ArtifactRef,
+        summary: &str,
+    ) -> Result<Replacement, PreviewBudgetTooSmallError> {
+        let (facts, request, options) = (&self.intake.facts, self.request, &self.library.options);
+        let locator = options.locator_base.planned(artifact);
+        let source = source_id(&request.session, &artifact.artifact_id, &facts.sha256);
+        let input = ReplacementInput {
+            tool: request.tool.as_deref(),
+            summary,
+            completeness: request.completeness,
+            known_lost: request.upstream_loss.as_deref(),
+            media_type: Some(&request.media_type),
+            source_id: &source,
+            means: &request.means,
+            target: HintTarget {
+                locator: &locator,
+                token_variable: None,
+                cli_args: &options.cli_args,
+            },
+        };
+        let rendered = render(&input, facts, options.replacement_bytes)?;
+        Ok(Replacement {
+            template_version: TEMPLATE_VERSION,
+            profile: DEFAULT_PROFILE.to_owned(),
+            retrieval_hint: rendered.hint,
+            text: rendered.text,
+            truncated: rendered.truncated,
+            preview_bytes: rendered.preview_bytes,
+            omitted_bytes: rendered.omitted_bytes,
+            head_end: rendered.head_end,
+            tail_start: rendered.tail_start,
+            locator,
+        })
+    }
+}

@@ -1,0 +1,243 @@
+//! Taking a body in: one pass, constant memory, every limit enforced while the bytes arrive.
+//!
+//! Up to one part (8 MiB) is kept and known in full; the byte after that begins a multipart upload
+//! under the save's own artifact id. Which of the two depends on the size alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use tokio_util::task::TaskTracker;
+
+use crate::artifact::request::{BodyError, BodyStream, SaveError, SaveRequest};
+use crate::artifact::scan::{BodyFacts, BodyScan};
+use crate::artifact::upload::PartUpload;
+use crate::digest::{Sha256Digest, Sha256Hasher};
+use crate::limits::{BODY_IDLE_TIMEOUT, MAX_PARTS, PART_BYTES};
+use crate::store::keys::Key;
+use crate::store::register::Stored;
+use crate::store::{Payload, SharedStore};
+
+/// Frames below this are copied together, so that a client that sends single bytes cannot make
+/// each of them cost an allocation of its own.
+const SMALL_FRAME_BYTES: usize = 16 << 10;
+
+/// Size of a block of frames that were copied together.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// A body that has arrived whole and as stated.
+#[derive(Debug)]
+pub(super) struct Intake {
+    /// What was learned of it.
+    pub(super) facts: BodyFacts,
+    /// Where its bytes are.
+    pub(super) bytes: IntakeBytes,
+}
+
+/// Where the bytes of a taken body are.
+#[derive(Debug)]
+pub(super) enum IntakeBytes {
+    /// Here; nothing was sent to the store.
+    Known(Box<Payload>),
+    /// In the store, under the save's own artifact id.
+    Streamed(Stored),
+}
+
+/// Where a body goes, and how much of it is taken.
+#[derive(Debug)]
+pub(super) struct Intaker {
+    /// The store.
+    pub(super) store: SharedStore,
+    /// Tasks that outlive a cancelled request.
+    pub(super) tracker: TaskTracker,
+    /// The key of the save's own body.
+    pub(super) key: Key,
+    /// The cap in bytes.
+    pub(super) limit_bytes: u64,
+    /// Bytes of head and of tail that the preview may need.
+    pub(super) window_bytes: usize,
+}
+
+impl Intaker {
+    /// Takes the body in.
+    ///
+    /// # Errors
+    /// The body breaks off, is too large, is not what the request states, or the store fails; then
+    /// nothing is left of it (an upload was aborted).
+    pub(super) async fn take(
+        &self,
+        request: &SaveRequest,
+        body: BodyStream,
+    ) -> Result<Intake, SaveError> {
+        let hard_limit = PART_BYTES as u64 * MAX_PARTS;
+        let limit_bytes = self.limit_bytes.min(hard_limit);
+        if request
+            .expected_bytes
+            .is_some_and(|stated| stated > limit_bytes)
+        {
+            return Err(BodyError::TooLarge { limit_bytes }.into());
+        }
+        let mut taken = Taken {
+            intaker: self,
+            scan: BodyScan::new(self.window_bytes),
+            block: BytesMut::new(),
+            part: Payload::default(),
+            upload: None,
+        };
+        match taken.read(request, body, limit_bytes).await {
+            Ok(()) => taken.finish(request).await,
+            Err(error) => taken.give_up(error).await,
+        }
+    }
+}
+
+/// Reads a body that need not be stored, and checks that it is what the request states.
+///
+/// # Errors
+/// As [`Intaker::take`].
+pub(super) async fn check_only(
+    request: &SaveRequest,
+    mut body: BodyStream,
+    limit_bytes: u64,
+) -> Result<(), SaveError> {
+    let mut hasher = Sha256Hasher::default();
+    let mut size_bytes = 0_u64;
+    while let Some(frame) = next_frame(&mut body, BODY_IDLE_TIMEOUT).await? {
+        size_bytes += frame.len() as u64;
+        if size_bytes > limit_bytes {
+            return Err(BodyError::TooLarge { limit_bytes }.into());
+        }
+        hasher.update(&frame);
+    }
+    check_size(request, size_bytes)?;
+    check_digest(request, hasher.finish())
+}
+
+fn check_size(request: &SaveRequest, size_bytes: u64) -> Result<(), SaveError> {
+    match request
+        .expected_bytes
+        .filter(|stated| *stated != size_bytes)
+    {
+        Some(stated) => {
+            let detail = format!("{size_bytes} of {stated} bytes arrived");
+            Err(BodyError::Incomplete(detail).into())
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_digest(request: &SaveRequest, actual: Sha256Digest) -> Result<(), SaveError> {
+    match request.expected_digest {
+        Some(expected) if expected != actual => Err(SaveError::DigestMismatch { expected, actual }),
+        _ => Ok(()),
+    }
+}
+
+struct Taken<'a> {
+    intaker: &'a Intaker,
+    scan: BodyScan,
+    block: BytesMut,
+    part: Payload,
+    upload: Option<PartUpload>,
+}
+
+impl Taken<'_> {
+    async fn read(
+        &mut self,
+        request: &SaveRequest,
+        mut body: BodyStream,
+        limit_bytes: u64,
+    ) -> Result<(), SaveError> {
+        let mut size_bytes = 0_u64;
+        while let Some(frame) = next_frame(&mut body, BODY_IDLE_TIMEOUT).await? {
+            size_bytes += frame.len() as u64;
+            if size_bytes > limit_bytes {
+                return Err(BodyError::TooLarge { limit_bytes }.into());
+            }
+            self.scan.push(&frame);
+            self.push(frame).await?;
+        }
+        self.flush_block().await?;
+        check_size(request, size_bytes)
+    }
+
+    async fn give_up<T>(mut self, error: SaveError) -> Result<T, SaveError> {
+        if let Some(upload) = self.upload.take() {
+            upload.abort().await;
+        }
+        Err(error)
+    }
+
+    async fn push(&mut self, frame: Bytes) -> Result<(), SaveError> {
+        if frame.len() >= SMALL_FRAME_BYTES {
+            self.flush_block().await?;
+            return self.push_segment(frame).await;
+        }
+        self.block.extend_from_slice(&frame);
+        if self.block.len() >= BLOCK_BYTES {
+            self.flush_block().await?;
+        }
+        Ok(())
+    }
+
+    async fn flush_block(&mut self) -> Result<(), SaveError> {
+        let block = self.block.split().freeze();
+        self.push_segment(block).await
+    }
+
+    /// Adds a segment to the current part, sending parts as they fill; the last byte of a body of
+    /// exactly one part stays known in full.
+    async fn push_segment(&mut self, mut segment: Bytes) -> Result<(), SaveError> {
+        while !segment.is_empty() {
+            let part_bytes = usize::try_from(self.part.size_bytes()).unwrap_or(PART_BYTES);
+            let room = PART_BYTES - part_bytes.min(PART_BYTES);
+            if room == 0 {
+                self.send_part().await?;
+                continue;
+            }
+            self.part.push(segment.split_to(room.min(segment.len())));
+        }
+        Ok(())
+    }
+
+    async fn send_part(&mut self) -> Result<(), SaveError> {
+        let part = std::mem::take(&mut self.part);
+        if self.upload.is_none() {
+            let Intaker {
+                store,
+                tracker,
+                key,
+                ..
+            } = self.intaker;
+            self.upload = Some(PartUpload::begin(Arc::clone(store), tracker.clone(), key).await?);
+        }
+        if let Some(upload) = &mut self.upload {
+            upload.send(part).await?;
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self, request: &SaveRequest) -> Result<Intake, SaveError> {
+        let facts = std::mem::replace(&mut self.scan, BodyScan::new(0)).finish();
+        if let Err(error) = check_digest(request, facts.sha256) {
+            return self.give_up(error).await;
+        }
+        let part = std::mem::take(&mut self.part);
+        let bytes = match self.upload.take() {
+            None => IntakeBytes::Known(Box::new(part)),
+            Some(mut upload) => {
+                upload.send(part).await?;
+                IntakeBytes::Streamed(upload.finish().await?)
+            }
+        };
+        Ok(Intake { facts, bytes })
+    }
+}
+
+async fn next_frame(body: &mut BodyStream, idle: Duration) -> Result<Option<Bytes>, BodyError> {
+    match tokio::time::timeout(idle, body.next()).await {
+        Ok(frame) => frame.transpose(),
+        Err(_) => Err(BodyError::Stalled(idle.as_secs())),
+    }
+}

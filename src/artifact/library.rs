@@ -1,0 +1,122 @@
+//! The artifacts of one store: what the edges call to save and to read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::future::Cache;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use crate::artifact::format::StoreFormat;
+use crate::artifact::locator::LocatorBase;
+use crate::artifact::manifest_access::Manifests;
+use crate::artifact::session::Sessions;
+use crate::clock::SharedClock;
+use crate::ids::{ArtifactId, DecisionId, SharedIds, Tenant};
+use crate::limits::{
+    DEFAULT_INLINE_BYTES, DEFAULT_MAX_BODY_BYTES, DEFAULT_REPLACEMENT_BYTES, MAX_CONCURRENT_UPLOADS,
+};
+use crate::store::SharedStore;
+use crate::store::keys::KeySpace;
+
+/// Call records kept in memory: which artifact a call's output became.
+const CACHED_RECORDS: u64 = 200_000;
+
+/// What an operator or a profile decides about saving.
+#[derive(Debug, Clone)]
+pub struct LibraryOptions {
+    /// What stands before `{skey}.{aid}` in locators.
+    pub locator_base: LocatorBase,
+    /// Cap of one body, bytes.
+    pub max_body_bytes: u64,
+    /// Uploads at once.
+    pub max_concurrent_uploads: usize,
+    /// Tool results up to this many bytes stay in the prompt.
+    pub inline_bytes: u64,
+    /// Cap of a replacement, bytes.
+    pub replacement_bytes: usize,
+    /// Arguments that a printed `spillbox` command needs to find this store.
+    pub cli_args: Vec<String>,
+}
+
+impl Default for LibraryOptions {
+    fn default() -> Self {
+        Self {
+            locator_base: LocatorBase::Store,
+            max_body_bytes: DEFAULT_MAX_BODY_BYTES,
+            max_concurrent_uploads: MAX_CONCURRENT_UPLOADS,
+            inline_bytes: DEFAULT_INLINE_BYTES,
+            replacement_bytes: DEFAULT_REPLACEMENT_BYTES,
+            cli_args: Vec::new(),
+        }
+    }
+}
+
+/// The artifacts of one store. Cheap to clone; clones share caches and limits.
+#[derive(Debug, Clone)]
+pub struct Library {
+    pub(in crate::artifact) store: SharedStore,
+    pub(in crate::artifact) keys: KeySpace,
+    pub(in crate::artifact) clock: SharedClock,
+    pub(in crate::artifact) ids: SharedIds,
+    pub(in crate::artifact) format: StoreFormat,
+    pub(in crate::artifact) options: Arc<LibraryOptions>,
+    pub(in crate::artifact) sessions: Sessions,
+    pub(in crate::artifact) manifests: Manifests,
+    pub(in crate::artifact) records: Cache<(Tenant, DecisionId), KnownRecord>,
+    pub(in crate::artifact) uploads: Arc<Semaphore>,
+    pub(in crate::artifact) tracker: TaskTracker,
+}
+
+/// A call record that this replica has seen decided. Records never change; what they name may have
+/// been collected since.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownRecord {
+    /// Its incarnation.
+    pub incarnation: u32,
+    /// The artifact that it names.
+    pub artifact_id: ArtifactId,
+}
+
+impl Library {
+    /// Works on `store` under `keys`; the format marker was read before.
+    pub fn new(
+        store: SharedStore,
+        keys: KeySpace,
+        format: StoreFormat,
+        clock: SharedClock,
+        ids: SharedIds,
+        options: LibraryOptions,
+    ) -> Self {
+        Self {
+            sessions: Sessions::new(Arc::clone(&store), keys.clone()),
+            manifests: Manifests::new(Arc::clone(&store), keys.clone()),
+            records: Cache::new(CACHED_RECORDS),
+            uploads: Arc::new(Semaphore::new(options.max_concurrent_uploads)),
+            tracker: TaskTracker::new(),
+            options: Arc::new(options),
+            store,
+            keys,
+            clock,
+            ids,
+            format,
+        }
+    }
+
+    /// Returns the orphan TTL that receipts of this store promise.
+    pub fn orphan_ttl(&self) -> Duration {
+        self.format.orphan_ttl()
+    }
+
+    /// Returns the options in force.
+    pub fn options(&self) -> &LibraryOptions {
+        &self.options
+    }
+
+    /// Waits until every save and every abort that has begun is over. New ones may still begin.
+    pub async fn drain(&self) {
+        self.tracker.close();
+        self.tracker.wait().await;
+        self.tracker.reopen();
+    }
+}

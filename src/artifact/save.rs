@@ -1,0 +1,439 @@
+//! Saving: the protocol that makes every receipt of one output equal, whoever finishes it.
+//!
+//! Model-checked (`save-model.rs` of the design; ADR 3). The order is what makes it safe:
+//!
+//! * A body known in full (≤ 8 MiB): its call record and its body go out together, the manifest after
+//!   both. A larger one: the body first, then the record, which carries the body's identity, then the
+//!   manifest. Without a call id there is no record.
+//! * Whoever meets another's record answers from what that record names, and finishes it when its
+//!   manifest is not there yet. A live manifest never exists without its body.
+//! * A tombstone behind a record: the next incarnation, but `erased` is final. A tombstone met by our
+//!   own manifest: 503, and the next try has a fresh artifact id.
+
+use std::sync::Arc;
+
+use tokio::time::timeout;
+
+use crate::artifact::call_record::{CallAction, CallRecord};
+use crate::artifact::confirmed::ConfirmedManifest;
+use crate::artifact::ingest::{Intake, IntakeBytes, Intaker, check_only};
+use crate::artifact::library::{KnownRecord, Library};
+use crate::artifact::manifest::{BodyIdentity, Tombstone, TombstoneReason};
+use crate::artifact::manifest_access::Lookup;
+use crate::artifact::own_body::{OwnBody, delete_body};
+use crate::artifact::request::{BodyError, BodyStream, SaveError, SaveRequest};
+use crate::artifact::session::SessionDescriptor;
+use crate::error::Deletion;
+use crate::ids::{ArtifactId, ArtifactRef, DecisionId, Question, SessionKey};
+use crate::limits::{MAX_INCARNATION, PREVIEW_WINDOW_BYTES, UPLOAD_DEADLINE};
+use crate::store::StoreErrorKind;
+use crate::store::register::{DecideError, Decision, Register, Stored, create_body, decide};
+
+/// The outcome of a save.
+#[derive(Debug, Clone)]
+pub struct Saved {
+    /// The artifact, confirmed in the store.
+    pub manifest: ConfirmedManifest,
+    /// Whether this save created it; `false` for the same save again.
+    pub is_new: bool,
+}
+
+/// One save on its way.
+pub(in crate::artifact) struct Job<'a> {
+    pub(in crate::artifact) library: &'a Library,
+    pub(in crate::artifact) request: &'a SaveRequest,
+    pub(in crate::artifact) session: SessionDescriptor,
+    pub(in crate::artifact) session_key: SessionKey,
+    pub(in crate::artifact) intake: Intake,
+    pub(in crate::artifact) own: OwnBody,
+}
+
+/// What a record that is not ours leads to.
+pub(in crate::artifact) enum Resolved {
+    /// The artifact that it names is live.
+    Live(ConfirmedManifest),
+    /// What it names was collected: the next incarnation decides.
+    Collected,
+}
+
+impl Library {
+    /// Stores a body and returns its artifact; the same save again returns the same one.
+    ///
+    /// The work runs on a task of its own, so that a caller that goes away neither tears a half-made
+    /// artifact nor leaves parts behind.
+    ///
+    /// # Errors
+    /// See [`SaveError`].
+    pub async fn save(&self, request: SaveRequest, body: BodyStream) -> Result<Saved, SaveError> {
+        let library = self.clone();
+        let task = self
+            .tracker
+            .spawn(async move { library.save_here(request, body).await });
+        task.await.unwrap_or_else(|join_error| {
+            // Only a defect ends the task early; the artifact may or may not be there.
+            Err(SaveError::Internal(format!(
+                "the save ended early: {join_error}"
+            )))
+        })
+    }
+
+    async fn save_here(&self, request: SaveRequest, body: BodyStream) -> Result<Saved, SaveError> {
+        let permits = self.options.max_concurrent_uploads;
+        let Ok(_permit) = self.uploads.try_acquire() else {
+            return Err(SaveError::Saturated(permits));
+        };
+        let SaveRequest {
+            tenant,
+            session,
+            parent,
+            ..
+        } = &request;
+        if let Some(parent) = parent {
+            self.sessions.check_parent(tenant, session, parent).await?;
+        }
+        if let Some(manifest) = self.replay_stated(&request).await? {
+            check_only(&request, body, self.options.max_body_bytes).await?;
+            return Ok(Saved {
+                manifest,
+                is_new: false,
+            });
+        }
+        let session_key = SessionKey::derive(tenant, session);
+        let artifact = ArtifactRef {
+            session_key,
+            artifact_id: self.ids.artifact_id(self.clock.now()),
+        };
+        let intaker = self.intaker(&request, &artifact);
+        let intake = match timeout(UPLOAD_DEADLINE, intaker.take(&request, body)).await {
+            Ok(intake) => intake?,
+            Err(_) => return Err(BodyError::Stalled(UPLOAD_DEADLINE.as_secs()).into()),
+        };
+        let mut own = OwnBody::new(artifact);
+        if matches!(intake.bytes, IntakeBytes::Streamed(_)) {
+            own.put_body();
+        }
+        let descriptor = self
+            .sessions
+            .ensure(tenant, session, parent.as_ref(), self.clock.now())
+            .await;
+        let answer = match descriptor {
+            Ok(session) => {
+                let mut job = Job {
+                    library: self,
+                    request: &request,
+                    session,
+                    session_key,
+                    intake,
+                    own,
+                };
+                let answer = job.settle().await;
+                own = job.own;
+                answer
+            }
+            Err(error) => Err(error.into()),
+        };
+        // The last act: from here on nothing names this artifact id.
+        if own.may_be_taken_back()
+            && let Err(error) = delete_body(&*self.store, &self.keys, tenant, &own.artifact).await
+        {
+            tracing::warn!(error = %error, "own body of a lost save stays for the collector");
+        }
+        answer
+    }
+
+    fn intaker(&self, request: &SaveRequest, artifact: &ArtifactRef) -> Intaker {
+        Intaker {
+            store: Arc::clone(&self.store),
+            tracker: self.tracker.clone(),
+            key: self.keys.body(&request.tenant, artifact),
+            limit_bytes: self.options.max_body_bytes,
+            window_bytes: PREVIEW_WINDOW_BYTES.max(self.options.replacement_bytes + 1),
+        }
+    }
+
+    /// Answers a repeat whose digest is stated and whose record this replica knows, without taking
+    /// the body to the store.
+    async fn replay_stated(
+        &self,
+        request: &SaveRequest,
+    ) -> Result<Option<ConfirmedManifest>, SaveError> {
+        let (Some(call), Some(digest)) = (&request.call_id, &request.expected_digest) else {
+            return Ok(None);
+        };
+        let did = DecisionId::derive(
+            Question::Save,
+            &request.tenant,
+            &request.session,
+            call,
+            digest,
+        );
+        self.replay_known(request, did).await
+    }
+
+    async fn replay_known(
+        &self,
+        request: &SaveRequest,
+        did: DecisionId,
+    ) -> Result<Option<ConfirmedManifest>, SaveError> {
+        let Some(known) = self.records.get(&(request.tenant.clone(), did)).await else {
+            return Ok(None);
+        };
+        let session_key = SessionKey::derive(&request.tenant, &request.session);
+        let artifact = ArtifactRef {
+            session_key,
+            artifact_id: known.artifact_id,
+        };
+        match self.manifests.read(&request.tenant, &artifact).await? {
+            Lookup::Live(manifest) => Ok(Some(manifest)),
+            Lookup::Tombstone(tombstone) if tombstone.tombstone == TombstoneReason::Erased => {
+                Err(SaveError::Erased(tombstone.deletion()))
+            }
+            Lookup::Tombstone(_) | Lookup::Absent => Ok(None),
+        }
+    }
+}
+
+impl Job<'_> {
+    /// Decides which artifact this output is, and sees that it is whole.
+    async fn settle(&mut self) -> Result<Saved, SaveError> {
+        let Some(call) = &self.request.call_id else {
+            return self.save_unnamed().await;
+        };
+        let (tenant, session) = (&self.request.tenant, &self.request.session);
+        let digest = &self.intake.facts.sha256;
+        let did = DecisionId::derive(Question::Save, tenant, session, call, digest);
+        if let Some(manifest) = self.library.replay_known(self.request, did).await? {
+            return Ok(Saved {
+                manifest,
+                is_new: false,
+            });
+        }
+        let first = if self.session.parent.is_some() {
+            match self.inherited(did).await? {
+                Ok(manifest) => {
+                    return Ok(Saved {
+                        manifest,
+                        is_new: false,
+                    });
+                }
+                Err(incarnation) => incarnation,
+            }
+        } else {
+            0
+        };
+        for incarnation in first..=MAX_INCARNATION {
+            if let Some(saved) = self.take_record(did, incarnation).await? {
+                return Ok(saved);
+            }
+        }
+        Err(SaveError::IncarnationsExhausted(MAX_INCARNATION + 1))
+    }
+
+    /// Without a call id: body, then manifest.
+    async fn save_unnamed(&mut self) -> Result<Saved, SaveError> {
+        let artifact = self.own.artifact;
+        let stored = self.put_body(&artifact).await?;
+        self.publish(artifact, None, stored).await
+    }
+
+    /// Tries to decide one incarnation of the call's record; `None` when what it names was collected.
+    async fn take_record(
+        &mut self,
+        did: DecisionId,
+        incarnation: u32,
+    ) -> Result<Option<Saved>, SaveError> {
+        let artifact = self.own.artifact;
+        let (record, stored) = match &self.intake.bytes {
+            IntakeBytes::Streamed(stored) => {
+                let stored = stored.clone();
+                let identity = self.body_identity(&stored);
+                (
+                    self.decide_record(did, incarnation, Some(identity)).await,
+                    Ok(stored),
+                )
+            }
+            IntakeBytes::Known(payload) => {
+                let key = self.library.keys.body(&self.request.tenant, &artifact);
+                let record = self.decide_record(did, incarnation, None);
+                tokio::join!(record, create_body(&*self.library.store, &key, payload))
+            }
+        };
+        self.own.put_body();
+        match record {
+            Ok(Decision::Won(_)) => {
+                self.own.named();
+                self.remember(did, incarnation, artifact.artifact_id).await;
+                self.publish(artifact, Some(did), stored?).await.map(Some)
+            }
+            Ok(Decision::Lost(found)) => match self.resolve(&found, did, incarnation).await? {
+                Resolved::Live(manifest) => Ok(Some(Saved {
+                    manifest,
+                    is_new: false,
+                })),
+                Resolved::Collected => Ok(None),
+            },
+            Err(error) => {
+                if matches!(error, DecideError::Undecided(_)) {
+                    self.own.record_undecided();
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn decide_record(
+        &self,
+        did: DecisionId,
+        incarnation: u32,
+        body: Option<BodyIdentity>,
+    ) -> Result<Decision, DecideError> {
+        let Library { store, keys, .. } = self.library;
+        let key = keys.call_record(&self.request.tenant, &self.session_key, &did, incarnation);
+        let bytes = CallRecord::saved(self.own.artifact.artifact_id, body)
+            .encode()
+            .into();
+        decide(&**store, &key, &bytes).await
+    }
+
+    async fn remember(&self, did: DecisionId, incarnation: u32, artifact_id: ArtifactId) {
+        let known = KnownRecord {
+            incarnation,
+            artifact_id,
+        };
+        self.library
+            .records
+            .insert((self.request.tenant.clone(), did), known)
+            .await;
+    }
+
+    /// Follows a record of this session that another save decided: replays what it names, or
+    /// finishes it.
+    pub(in crate::artifact) async fn resolve(
+        &mut self,
+        found: &Register,
+        did: DecisionId,
+        incarnation: u32,
+    ) -> Result<Resolved, SaveError> {
+        let record =
+            CallRecord::decode(&found.bytes).map_err(|e| SaveError::Format(e.to_string()))?;
+        let CallAction::Saved { aid, body } = record.action else {
+            return Err(SaveError::Erased(self.erased_without_tombstone()));
+        };
+        let artifact = ArtifactRef {
+            session_key: self.session_key,
+            artifact_id: aid,
+        };
+        match self
+            .library
+            .manifests
+            .read(&self.request.tenant, &artifact)
+            .await?
+        {
+            Lookup::Live(manifest) => {
+                self.remember(did, incarnation, aid).await;
+                Ok(Resolved::Live(manifest))
+            }
+            Lookup::Tombstone(tombstone) if tombstone.tombstone == TombstoneReason::Erased => {
+                Err(SaveError::Erased(tombstone.deletion()))
+            }
+            Lookup::Tombstone(_) => Ok(Resolved::Collected),
+            Lookup::Absent => {
+                if aid == self.own.artifact.artifact_id {
+                    self.own.named();
+                }
+                let stored = self.body_of_record(&artifact, body.as_ref()).await?;
+                let saved = self.publish(artifact, Some(did), stored).await?;
+                self.remember(did, incarnation, aid).await;
+                Ok(Resolved::Live(saved.manifest))
+            }
+        }
+    }
+
+    /// Sees that the body that a record names is there, and returns its identity.
+    async fn body_of_record(
+        &mut self,
+        artifact: &ArtifactRef,
+        recorded: Option<&BodyIdentity>,
+    ) -> Result<Stored, SaveError> {
+        if recorded.is_none() && matches!(self.intake.bytes, IntakeBytes::Known(_)) {
+            return self.put_body(artifact).await;
+        }
+        // Streamed by its saver before the record was written, so the body was there.
+        let key = self.library.keys.body(&self.request.tenant, artifact);
+        match self.library.store.head(&key).await {
+            Ok(head) if head.meta.size_bytes == self.intake.facts.size_bytes => {
+                Ok(head.meta.into())
+            }
+            Ok(head) => Err(SaveError::Internal(format!(
+                "body `{key}` has {} bytes instead of {}",
+                head.meta.size_bytes, self.intake.facts.size_bytes
+            ))),
+            // Collected since the manifest was looked for: a tombstone is there, the next try sees it.
+            Err(error) if error.is(StoreErrorKind::NotFound) => Err(SaveError::Superseded),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts the body under `artifact` unless it is there.
+    async fn put_body(&mut self, artifact: &ArtifactRef) -> Result<Stored, SaveError> {
+        match &self.intake.bytes {
+            IntakeBytes::Streamed(stored) => Ok(stored.clone()),
+            IntakeBytes::Known(payload) => {
+                if *artifact == self.own.artifact {
+                    self.own.put_body();
+                }
+                let key = self.library.keys.body(&self.request.tenant, artifact);
+                Ok(create_body(&*self.library.store, &key, payload).await?)
+            }
+        }
+    }
+
+    /// Creates the manifest of `artifact`, whose body is stored, or answers from the one that another
+    /// finisher created first.
+    async fn publish(
+        &mut self,
+        artifact: ArtifactRef,
+        did: Option<DecisionId>,
+        stored: Stored,
+    ) -> Result<Saved, SaveError> {
+        let manifest = self.describe(artifact, did, &stored)?;
+        if artifact == self.own.artifact {
+            self.own.sent_manifest();
+        }
+        match self.library.manifests.create(manifest).await? {
+            Lookup::Live(manifest) if manifest.head.body.sha256 == self.intake.facts.sha256 => {
+                let is_new = artifact == self.own.artifact;
+                Ok(Saved { manifest, is_new })
+            }
+            Lookup::Live(_) => Err(SaveError::Internal(format!(
+                "manifest of {artifact} describes other bytes than its record"
+            ))),
+            Lookup::Tombstone(tombstone) => Err(self.met_tombstone(artifact, &tombstone).await),
+            Lookup::Absent => Err(SaveError::Superseded),
+        }
+    }
+
+    /// A manifest PUT met a tombstone: the body that was put there goes again, whatever the reason.
+    async fn met_tombstone(&self, artifact: ArtifactRef, tombstone: &Tombstone) -> SaveError {
+        let Library { store, keys, .. } = self.library;
+        if let Err(error) = delete_body(&**store, keys, &self.request.tenant, &artifact).await {
+            tracing::warn!(error = %error, "body beside a tombstone stays for the collector");
+        }
+        match tombstone.tombstone {
+            TombstoneReason::Erased => SaveError::Erased(tombstone.deletion()),
+            TombstoneReason::Expired | TombstoneReason::UploadAbandoned => SaveError::Superseded,
+        }
+    }
+
+    pub(in crate::artifact) fn erased_without_tombstone(&self) -> Deletion {
+        Deletion {
+            reason: TombstoneReason::Erased.as_str().to_owned(),
+            deleted_at: None,
+            digest: Some(self.intake.facts.sha256.to_string()),
+            size_bytes: Some(self.intake.facts.size_bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
