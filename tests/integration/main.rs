@@ -6,11 +6,13 @@
 
 #[path = "../support"]
 mod support {
+    pub(crate) mod crash;
     pub(crate) mod library;
     pub(crate) mod s3_server;
 }
 
 mod conformance;
+mod real_store;
 mod s3_store;
 mod save_budget;
 mod save_faults;

@@ -1,0 +1,23 @@
+//! Every suite over a real endpoint, named by the environment; without one they say so and return.
+//!
+//! `scripts/stores.sh` starts servers and prints these settings, `scripts/attest-my-bucket.sh` makes
+//! them for any bucket:
+//!
+//! | Variable | Meaning |
+//! |---|---|
+//! | `SPILLBOX_TEST_STORE` | a name for the reports |
+//! | `SPILLBOX_TEST_ENDPOINT` | its URL; absent: nothing runs |
+//! | `SPILLBOX_TEST_BUCKET` | a bucket |
+//! | `SPILLBOX_TEST_VERSIONED_BUCKET` | one whose versioning is enabled; optional |
+//! | `SPILLBOX_TEST_PREFIX` | where in both the suites work; optional |
+//! | `SPILLBOX_TEST_CONTENDERS` | writers of one key in every suite, savers included; 32 |
+//! | `SPILLBOX_TEST_LACKS`, `SPILLBOX_TEST_VERSIONED_LACKS` | capabilities that the server does not have in such a bucket, by the names of `store::testing::Capabilities` |
+//! | `SPILLBOX_TEST_EXPECT` | `refused`: attestation must refuse the store, and no other suite runs |
+//!
+//! Credentials and region come from the usual `AWS_…` variables. Each suite works below a prefix of
+//! its own and removes what it made. A suite that passed prints `real store NAME: N cases passed`.
+
+mod conformance;
+mod endpoint;
+mod saves;
+mod suite;
