@@ -134,6 +134,9 @@ pub enum SaveError {
     /// What the store holds cannot be read.
     #[error("{0}")]
     Format(String),
+    /// The save met a defect of this program; the artifact may or may not be there.
+    #[error("{0}")]
+    Defect(String),
 }
 
 impl From<DecideError> for SaveError {
@@ -210,6 +213,7 @@ impl SaveError {
             Self::Superseded => ErrorCode::SaveSuperseded,
             Self::IncarnationsExhausted(_) => ErrorCode::IncarnationsExhausted,
             Self::Undecided(_) => ErrorCode::StoreOutcomeUnknown,
+            Self::Defect(_) => ErrorCode::Internal,
         }
     }
 

@@ -68,8 +68,7 @@ impl Library {
             .tracker
             .spawn(async move { library.save_here(request, body).await });
         task.await.unwrap_or_else(|join_error| {
-            // Only a defect ends the task early; the artifact may or may not be there.
-            Err(SaveError::Format(format!(
+            Err(SaveError::Defect(format!(
                 "the save ended early: {join_error}"
             )))
         })

@@ -5,7 +5,7 @@
 //! once more with the id in it.
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -23,8 +23,9 @@ const EXCERPT_CHARS: usize = 80;
 pub struct Problem {
     code: ErrorCode,
     detail: String,
-    deletion: Option<Deletion>,
+    deletion: Option<Box<Deletion>>,
     request_id: Option<String>,
+    cause: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -53,6 +54,7 @@ impl Problem {
             detail: detail.into(),
             deletion: None,
             request_id: None,
+            cause: None,
             headers: Vec::new(),
         }
     }
@@ -65,7 +67,7 @@ impl Problem {
             detail.push_str(at);
         }
         let mut problem = Self::new(ErrorCode::ArtifactDeleted, detail);
-        problem.deletion = Some(deletion);
+        problem.deletion = Some(Box::new(deletion));
         problem
     }
 
@@ -89,6 +91,18 @@ impl Problem {
     pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
         self.request_id = Some(id.into());
         self
+    }
+
+    /// Adds what led to it, for the log only: it may name keys, endpoints and what a store said.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl std::fmt::Display) -> Self {
+        self.cause = Some(cause.to_string());
+        self
+    }
+
+    /// Returns what led to it.
+    pub(crate) fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
     }
 
     /// Creates the problem for an error reply that none of our code made (an extractor's rejection).
@@ -126,7 +140,7 @@ impl Problem {
             no_side_effects: self.code.has_no_side_effects(),
             hint: self.code.hint(),
             request_id: self.request_id.as_deref(),
-            deletion: self.deletion.as_ref(),
+            deletion: self.deletion.as_deref(),
         };
         serde_json::to_vec(&members).expect("strings, numbers and booleans are always JSON")
     }
@@ -143,6 +157,9 @@ impl Problem {
             .headers
             .insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         parts.headers.insert(CONTENT_LENGTH, json.len().into());
+        // A cached 404 would hide what is saved later, and a 410 or 503 speaks of this moment.
+        let no_store = HeaderValue::from_static("no-store");
+        parts.headers.insert(CACHE_CONTROL, no_store);
         for (name, value) in &self.headers {
             parts.headers.insert(name, value.clone());
         }
