@@ -19,4 +19,6 @@ pub mod http;
 pub mod ids;
 pub mod limits;
 pub mod server;
+pub mod settings;
 pub mod store;
+pub mod telemetry;

@@ -1,1 +1,3 @@
+//! The `spillbox` binary.
+
 fn main() {}

@@ -3,6 +3,7 @@
 //! Up to one part (8 MiB) is kept and known in full; the byte after that begins a multipart upload
 //! under the save's own artifact id. Which of the two depends on the size alone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -38,7 +39,7 @@ pub(super) struct Intake {
 #[derive(Debug)]
 pub(super) enum IntakeBytes {
     /// Here; nothing was sent to the store.
-    Known(Payload),
+    Known(Box<Payload>),
     /// In the store, under the save's own artifact id.
     Streamed(Stored),
 }
@@ -209,7 +210,7 @@ impl Taken<'_> {
                 key,
                 ..
             } = self.intaker;
-            self.upload = Some(PartUpload::begin(store.clone(), tracker.clone(), key).await?);
+            self.upload = Some(PartUpload::begin(Arc::clone(store), tracker.clone(), key).await?);
         }
         if let Some(upload) = &mut self.upload {
             upload.send(part).await?;
@@ -224,7 +225,7 @@ impl Taken<'_> {
         }
         let part = std::mem::take(&mut self.part);
         let bytes = match self.upload.take() {
-            None => IntakeBytes::Known(part),
+            None => IntakeBytes::Known(Box::new(part)),
             Some(mut upload) => {
                 upload.send(part).await?;
                 IntakeBytes::Streamed(upload.finish().await?)

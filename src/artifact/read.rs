@@ -79,7 +79,7 @@ impl ReadError {
     pub fn deletion(&self) -> Option<&Deletion> {
         match self {
             Self::Deleted(deletion) => Some(deletion),
-            _ => None,
+            Self::NotFound | Self::Corrupt(_) | Self::Store(_) | Self::Format(_) => None,
         }
     }
 }

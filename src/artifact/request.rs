@@ -134,9 +134,9 @@ pub enum SaveError {
     /// What the store holds cannot be read.
     #[error("{0}")]
     Format(String),
-    /// The save met a defect of this program; the artifact may or may not be there.
+    /// A defect of the service.
     #[error("{0}")]
-    Defect(String),
+    Internal(String),
 }
 
 impl From<DecideError> for SaveError {
@@ -213,15 +213,16 @@ impl SaveError {
             Self::Superseded => ErrorCode::SaveSuperseded,
             Self::IncarnationsExhausted(_) => ErrorCode::IncarnationsExhausted,
             Self::Undecided(_) => ErrorCode::StoreOutcomeUnknown,
-            Self::Defect(_) => ErrorCode::Internal,
+            Self::Internal(_) => ErrorCode::Internal,
         }
     }
 
     /// Returns the 410 facts where the output was erased.
     pub fn deletion(&self) -> Option<&Deletion> {
-        match self {
-            Self::Erased(deletion) => Some(deletion),
-            _ => None,
+        if let Self::Erased(deletion) = self {
+            Some(deletion)
+        } else {
+            None
         }
     }
 }

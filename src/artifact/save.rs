@@ -10,6 +10,8 @@
 //! * A tombstone behind a record: the next incarnation, but `erased` is final. A tombstone met by our
 //!   own manifest: 503, and the next try has a fresh artifact id.
 
+use std::sync::Arc;
+
 use tokio::time::timeout;
 
 use crate::artifact::call_record::{CallAction, CallRecord};
@@ -68,7 +70,8 @@ impl Library {
             .tracker
             .spawn(async move { library.save_here(request, body).await });
         task.await.unwrap_or_else(|join_error| {
-            Err(SaveError::Defect(format!(
+            // Only a defect ends the task early; the artifact may or may not be there.
+            Err(SaveError::Internal(format!(
                 "the save ended early: {join_error}"
             )))
         })
@@ -140,7 +143,7 @@ impl Library {
 
     fn intaker(&self, request: &SaveRequest, artifact: &ArtifactRef) -> Intaker {
         Intaker {
-            store: self.store.clone(),
+            store: Arc::clone(&self.store),
             tracker: self.tracker.clone(),
             key: self.keys.body(&request.tenant, artifact),
             limit_bytes: self.options.max_body_bytes,
@@ -361,7 +364,7 @@ impl Job<'_> {
             Ok(head) if head.meta.size_bytes == self.intake.facts.size_bytes => {
                 Ok(head.meta.into())
             }
-            Ok(head) => Err(SaveError::Format(format!(
+            Ok(head) => Err(SaveError::Internal(format!(
                 "body `{key}` has {} bytes instead of {}",
                 head.meta.size_bytes, self.intake.facts.size_bytes
             ))),
@@ -402,7 +405,7 @@ impl Job<'_> {
                 let is_new = artifact == self.own.artifact;
                 Ok(Saved { manifest, is_new })
             }
-            Lookup::Live(_) => Err(SaveError::Format(format!(
+            Lookup::Live(_) => Err(SaveError::Internal(format!(
                 "manifest of {artifact} describes other bytes than its record"
             ))),
             Lookup::Tombstone(tombstone) => Err(self.met_tombstone(artifact, &tombstone).await),

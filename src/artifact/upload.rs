@@ -2,6 +2,8 @@
 //!
 //! A condition on the completing call is not relied on anywhere: the key is random and needs none.
 
+use std::sync::Arc;
+
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
@@ -68,7 +70,7 @@ impl PartUpload {
         }
         self.sent += 1;
         self.size_bytes += payload.size_bytes();
-        let (store, upload, number) = (self.store.clone(), self.upload.clone(), self.sent);
+        let (store, upload, number) = (Arc::clone(&self.store), self.upload.clone(), self.sent);
         self.in_flight
             .spawn(async move { send_part(&store, &upload, number, payload).await });
         Ok(())
@@ -144,7 +146,7 @@ impl Drop for PartUpload {
         if self.is_settled || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        let (store, upload) = (self.store.clone(), self.upload.clone());
+        let (store, upload) = (Arc::clone(&self.store), self.upload.clone());
         let mut in_flight = std::mem::take(&mut self.in_flight);
         self.tracker.spawn(async move {
             in_flight.shutdown().await;

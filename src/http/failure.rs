@@ -37,7 +37,7 @@ impl From<SaveError> for Problem {
                 Self::new(code, "what the store holds of this session cannot be read")
                     .caused_by(cause)
             }
-            SaveError::Defect(cause) => {
+            SaveError::Internal(cause) => {
                 Self::new(code, "the save met a defect of the service").caused_by(cause)
             }
             SaveError::Body(_)

@@ -19,11 +19,16 @@ pub const PROBLEM_JSON: &str = "application/problem+json";
 const EXCERPT_CHARS: usize = 80;
 
 /// One error reply: a code of the closed list, what happened this time, and the facts some codes add.
+///
+/// Boxed, so that a handler's `Result` stays small.
 #[derive(Debug, Clone)]
-pub struct Problem {
+pub struct Problem(Box<Facts>);
+
+#[derive(Debug, Clone)]
+struct Facts {
     code: ErrorCode,
     detail: String,
-    deletion: Option<Box<Deletion>>,
+    deletion: Option<Deletion>,
     request_id: Option<String>,
     cause: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -49,14 +54,14 @@ struct Members<'a> {
 impl Problem {
     /// Creates a problem; `detail` says what happened this time, for people.
     pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Facts {
             code,
             detail: detail.into(),
             deletion: None,
             request_id: None,
             cause: None,
             headers: Vec::new(),
-        }
+        }))
     }
 
     /// Creates the 410 of a deleted artifact: `reason`, `deleted_at`, `digest`, `size_bytes`.
@@ -67,7 +72,7 @@ impl Problem {
             detail.push_str(at);
         }
         let mut problem = Self::new(ErrorCode::ArtifactDeleted, detail);
-        problem.deletion = Some(Box::new(deletion));
+        problem.0.deletion = Some(deletion);
         problem
     }
 
@@ -82,27 +87,27 @@ impl Problem {
     /// Adds a response header.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.push((name, value));
+        self.0.headers.push((name, value));
         self
     }
 
     /// Names the request that failed.
     #[must_use]
     pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
-        self.request_id = Some(id.into());
+        self.0.request_id = Some(id.into());
         self
     }
 
     /// Adds what led to it, for the log only: it may name keys, endpoints and what a store said.
     #[must_use]
     pub fn caused_by(mut self, cause: impl std::fmt::Display) -> Self {
-        self.cause = Some(cause.to_string());
+        self.0.cause = Some(cause.to_string());
         self
     }
 
     /// Returns what led to it.
     pub(crate) fn cause(&self) -> Option<&str> {
-        self.cause.as_deref()
+        self.0.cause.as_deref()
     }
 
     /// Creates the problem for an error reply that none of our code made (an extractor's rejection).
@@ -125,22 +130,22 @@ impl Problem {
 
     /// Returns the code.
     pub fn code(&self) -> ErrorCode {
-        self.code
+        self.0.code
     }
 
     /// Returns the JSON document.
     pub fn to_json(&self) -> Vec<u8> {
         let members = Members {
-            r#type: format!("/problems/{}", self.code),
-            title: self.code.title(),
-            status: self.code.status().as_u16(),
-            detail: &self.detail,
-            code: self.code,
-            retryable: self.code.is_retryable(),
-            no_side_effects: self.code.has_no_side_effects(),
-            hint: self.code.hint(),
-            request_id: self.request_id.as_deref(),
-            deletion: self.deletion.as_deref(),
+            r#type: format!("/problems/{}", self.0.code),
+            title: self.0.code.title(),
+            status: self.0.code.status().as_u16(),
+            detail: &self.0.detail,
+            code: self.0.code,
+            retryable: self.0.code.is_retryable(),
+            no_side_effects: self.0.code.has_no_side_effects(),
+            hint: self.0.code.hint(),
+            request_id: self.0.request_id.as_deref(),
+            deletion: self.0.deletion.as_ref(),
         };
         serde_json::to_vec(&members).expect("strings, numbers and booleans are always JSON")
     }
@@ -151,7 +156,7 @@ impl Problem {
     pub(crate) fn write_over(self, response: Response, method: &Method) -> Response {
         let (mut parts, _) = response.into_parts();
         let json = self.to_json();
-        parts.status = self.code.status();
+        parts.status = self.0.code.status();
         parts.headers.remove(axum::http::header::TRANSFER_ENCODING);
         parts
             .headers
@@ -160,10 +165,10 @@ impl Problem {
         // A cached 404 would hide what is saved later, and a 410 or 503 speaks of this moment.
         let no_store = HeaderValue::from_static("no-store");
         parts.headers.insert(CACHE_CONTROL, no_store);
-        for (name, value) in &self.headers {
+        for (name, value) in &self.0.headers {
             parts.headers.insert(name, value.clone());
         }
-        if let Some(seconds) = self.code.retry_after_seconds() {
+        if let Some(seconds) = self.0.code.retry_after_seconds() {
             parts.headers.insert(RETRY_AFTER, seconds.into());
         }
         parts.extensions.insert(self);

@@ -60,6 +60,14 @@ async fn start(options: ServerOptions) -> Running {
     }
 }
 
+/// Waits for the end of a server; fails after ten seconds.
+async fn ended(outcome: JoinHandle<DrainOutcome>) -> DrainOutcome {
+    tokio::time::timeout(Duration::from_secs(10), outcome)
+        .await
+        .expect("the server ends")
+        .unwrap()
+}
+
 async fn connect(address: SocketAddr, text: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(text.as_bytes()).await.unwrap();
@@ -107,6 +115,16 @@ async fn an_unfinished_request_head_is_closed_after_the_timeout() {
 }
 
 #[tokio::test]
+async fn a_connection_that_stays_idle_after_a_reply_is_closed() {
+    let server = start(quick()).await;
+    let started = Instant::now();
+    let keep_alive = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+    let seen = read_all(&mut connect(server.address, keep_alive).await).await;
+    assert!(seen.ends_with(b"fine"));
+    assert!(started.elapsed() >= Duration::from_millis(150));
+}
+
+#[tokio::test]
 async fn http2_is_served_on_the_same_port() {
     let server = start(quick()).await;
     // Client preface and an empty SETTINGS frame; the answer begins with the server's own SETTINGS.
@@ -140,7 +158,7 @@ async fn a_slow_download_is_finished_after_the_shutdown_began() {
     let rest = read_all(&mut stream).await;
     assert!(rest.ends_with(b"0\r\n\r\n"), "the last chunk was sent");
     assert!(first + rest.len() > CHUNK * CHUNKS);
-    assert_eq!(server.outcome.await.unwrap(), DrainOutcome::Drained);
+    assert_eq!(ended(server.outcome).await, DrainOutcome::Drained);
 }
 
 #[tokio::test]
@@ -153,7 +171,7 @@ async fn a_download_that_is_not_read_is_cut_at_the_drain_deadline() {
     let (mut stream, _) = begin_download(server.address).await;
     let began = Instant::now();
     server.stop.send(()).unwrap();
-    assert_eq!(server.outcome.await.unwrap(), DrainOutcome::Cut);
+    assert_eq!(ended(server.outcome).await, DrainOutcome::Cut);
     assert!(began.elapsed() >= Duration::from_millis(200));
     assert!(began.elapsed() < Duration::from_secs(5));
     let rest = read_all(&mut stream).await;
@@ -176,7 +194,7 @@ async fn an_idle_connection_does_not_hold_up_the_shutdown() {
     let _silent = connect(server.address, "").await;
     let began = Instant::now();
     server.stop.send(()).unwrap();
-    assert_eq!(server.outcome.await.unwrap(), DrainOutcome::Drained);
+    assert_eq!(ended(server.outcome).await, DrainOutcome::Drained);
     assert!(began.elapsed() < Duration::from_secs(10));
 }
 
@@ -241,4 +259,19 @@ async fn accept_errors_do_not_end_the_loop() {
     };
     let (outcome, ()) = tokio::join!(serving, asking);
     assert_eq!(outcome, DrainOutcome::Drained);
+}
+
+#[tokio::test]
+async fn sigterm_asks_for_the_shutdown() {
+    let shutdown = shutdown_signal().unwrap();
+    // The handlers are installed, so that the signal does not end this process.
+    let own_process = std::process::id().to_string();
+    let kill = tokio::process::Command::new("kill")
+        .args(["-TERM", &own_process])
+        .status()
+        .await;
+    assert!(kill.unwrap().success());
+    tokio::time::timeout(Duration::from_secs(10), shutdown)
+        .await
+        .unwrap();
 }

@@ -28,7 +28,7 @@ impl Bed {
         let clock = Arc::new(ManualClock::new(
             Timestamp::from_second(1_800_000_000).unwrap(),
         ));
-        let store: SharedStore = Arc::new(MemoryStore::new(clock.clone()));
+        let store: SharedStore = Arc::new(MemoryStore::new(Arc::clone(&clock) as _));
         Self {
             library: Self::replica(&store, &clock, 1),
             store,
@@ -42,9 +42,9 @@ impl Bed {
             orphan_ttl_seconds: 86_400,
         };
         let options = LibraryOptions::default();
-        let (clock, ids) = (clock.clone(), Arc::new(SeededIds::new(seed)));
+        let (clock, ids) = (Arc::clone(clock), Arc::new(SeededIds::new(seed)));
         let keys = crate::store::keys::KeySpace::new("").unwrap();
-        Library::new(store.clone(), keys, format, clock, ids, options)
+        Library::new(Arc::clone(store), keys, format, clock, ids, options)
     }
 
     async fn keys(&self) -> Vec<String> {

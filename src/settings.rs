@@ -1,0 +1,188 @@
+//! What an operator can set, with its defaults and bounds.
+//!
+//! Values come from defaults, then the TOML file, then `SPILLBOX_{SECTION}__{KEY}` in the environment
+//! (or `…_FILE`, the path of a file that holds the value), then flags; the later one wins. Unknown keys
+//! are refused everywhere, so that a misspelled setting is not a silent default.
+//! `spillbox.example.toml` explains every key; a test keeps it complete.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+
+mod load;
+mod public_url;
+mod store_url;
+
+pub use load::{Environment, Flag, SettingsError, load};
+pub use public_url::{PublicUrl, PublicUrlError};
+pub use store_url::{StoreUrl, StoreUrlError};
+
+/// All settings of a service or a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// `[server]`
+    #[serde(default)]
+    pub server: ServerSettings,
+    /// `[store]`
+    pub store: StoreSettings,
+    /// `[limits]`
+    #[serde(default)]
+    pub limits: LimitSettings,
+    /// `[gc]`
+    #[serde(default)]
+    pub gc: GcSettings,
+}
+
+/// `[server]`: where the service listens and how clients name it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerSettings {
+    /// The address of the API; loopback unless told otherwise.
+    pub listen: SocketAddr,
+    /// The URL that locators begin with; `http://{listen}` when absent.
+    pub public_url: Option<PublicUrl>,
+    /// The address of the metrics; none when absent.
+    pub admin_listen: Option<SocketAddr>,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
+            public_url: None,
+            admin_listen: None,
+        }
+    }
+}
+
+impl ServerSettings {
+    /// Returns the URL that locators begin with, given the address that was bound (port 0 is only known
+    /// then).
+    pub fn public_url_at(&self, bound: SocketAddr) -> PublicUrl {
+        self.public_url.clone().unwrap_or_else(|| bound.into())
+    }
+}
+
+/// Whether writes carry a CRC-32 header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Checksum {
+    /// `x-amz-checksum-crc32` on every body.
+    #[default]
+    Header,
+    /// None, for servers that refuse it.
+    Off,
+}
+
+/// `[store]`: where objects are kept. Credentials come from the usual `AWS_*` environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoreSettings {
+    /// The store.
+    pub url: StoreUrl,
+    /// The S3 endpoint; that of `AWS_ENDPOINT_URL` or AWS itself when absent.
+    #[serde(default)]
+    pub endpoint: Option<String>,
+    /// The S3 region; that of the environment when absent.
+    #[serde(default)]
+    pub region: Option<String>,
+    /// Whether the bucket stands in the path; yes for custom endpoints when absent.
+    #[serde(default)]
+    pub path_style: Option<bool>,
+    /// Whether writes carry a CRC-32 header.
+    #[serde(default)]
+    pub checksum: Checksum,
+    /// Whether the signature covers the body; only over plain HTTP when absent.
+    #[serde(default)]
+    pub sign_payload: Option<bool>,
+}
+
+/// `[limits]`: what one request and one replica may take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitSettings {
+    /// Cap of one body, in bytes.
+    pub max_body_bytes: u64,
+    /// Uploads at once; more are answered `saturated`.
+    pub max_concurrent_uploads: usize,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self {
+            max_body_bytes: limits::DEFAULT_MAX_BODY_BYTES,
+            max_concurrent_uploads: limits::MAX_CONCURRENT_UPLOADS,
+        }
+    }
+}
+
+/// `[gc]`: how long artifacts without a lease stay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GcSettings {
+    /// Orphan TTL of a store that is used for the first time; later the store's own rules.
+    #[serde(with = "humantime_serde")]
+    pub orphan_ttl: Duration,
+    /// Whether a read of an old artifact counts as a reference.
+    pub touch_on_read: bool,
+    /// Whether times below their floors are allowed (tests, demos).
+    pub allow_short_times: bool,
+}
+
+impl Default for GcSettings {
+    fn default() -> Self {
+        Self {
+            orphan_ttl: limits::DEFAULT_ORPHAN_TTL,
+            touch_on_read: true,
+            allow_short_times: false,
+        }
+    }
+}
+
+impl Settings {
+    /// Returns the first key whose value breaks a bound, with the rule.
+    fn broken_bound(&self) -> Option<(&'static str, String)> {
+        let largest_body = limits::PART_BYTES as u64 * limits::MAX_PARTS;
+        let broken = |key, rule: &str| Some((key, rule.to_owned()));
+        if !(1..=largest_body).contains(&self.limits.max_body_bytes) {
+            let rule = format!("from 1 to {largest_body} bytes");
+            return Some(("limits.max_body_bytes", rule));
+        }
+        if !(1..=limits::MAX_CONNECTIONS).contains(&self.limits.max_concurrent_uploads) {
+            let rule = format!("from 1 to {}", limits::MAX_CONNECTIONS);
+            return Some(("limits.max_concurrent_uploads", rule));
+        }
+        if self.gc.orphan_ttl > limits::MAX_ORPHAN_TTL {
+            return broken("gc.orphan_ttl", "at most 3650 days");
+        }
+        if self.gc.orphan_ttl < limits::MIN_ORPHAN_TTL && !self.gc.allow_short_times {
+            let rule = "at least 1h, unless gc.allow_short_times is true";
+            return broken("gc.orphan_ttl", rule);
+        }
+        if self.server.admin_listen == Some(self.server.listen) && self.server.listen.port() != 0 {
+            return broken("server.admin_listen", "another address than server.listen");
+        }
+        let endpoint = self.store.endpoint.as_deref();
+        if endpoint.is_some_and(|endpoint| !is_endpoint_url(endpoint)) {
+            return broken("store.endpoint", "an http:// or https:// URL with a host");
+        }
+        None
+    }
+}
+
+fn is_endpoint_url(text: &str) -> bool {
+    let uri = text.parse::<axum::http::Uri>().ok();
+    uri.is_some_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.host().is_some_and(|host| !host.is_empty())
+            && uri.query().is_none()
+            && !text.contains('@')
+    })
+}
+
+#[cfg(test)]
+mod tests;

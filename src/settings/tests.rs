@@ -1,0 +1,267 @@
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use figment::providers::Format as _;
+
+use super::*;
+
+fn environment(variables: &[(&str, &str)]) -> Environment {
+    let home = [("HOME", "/home/u")];
+    let all = home.iter().chain(variables);
+    all.map(|(name, value)| ((*name).into(), (*value).into()))
+        .collect()
+}
+
+fn flag(name: &'static str, key: &'static str, value: &str) -> Flag {
+    Flag {
+        name,
+        key,
+        value: value.to_owned(),
+    }
+}
+
+struct TempFile {
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test's own file")]
+fn file(text: &str) -> TempFile {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("spillbox.toml");
+    std::fs::write(&path, text).unwrap();
+    TempFile { _dir: dir, path }
+}
+
+fn refusal(file: Option<&Path>, variables: &[(&str, &str)], flags: &[Flag]) -> SettingsError {
+    load(file, &environment(variables), flags).unwrap_err()
+}
+
+#[test]
+fn without_any_source_the_defaults_hold() {
+    let settings = load(None, &environment(&[]), &[]).unwrap();
+    assert_eq!(settings.server.listen.to_string(), "127.0.0.1:8787");
+    let url = settings.server.public_url_at(settings.server.listen);
+    assert_eq!(url.as_str(), "http://127.0.0.1:8787");
+    assert_eq!(
+        settings.store.url.to_string(),
+        "local:/home/u/.local/share/spillbox"
+    );
+    assert_eq!(settings.gc.orphan_ttl, Duration::from_secs(24 * 3600));
+}
+
+#[test]
+fn the_default_store_follows_the_data_directory() {
+    let store = |variables: &[(&str, &str)]| {
+        load(None, &environment(variables), &[]).map(|settings| settings.store.url.to_string())
+    };
+    assert_eq!(
+        store(&[("XDG_DATA_HOME", "/data")]).unwrap(),
+        "local:/data/spillbox"
+    );
+    for ignored in ["", "relative"] {
+        let url = store(&[("XDG_DATA_HOME", ignored)]).unwrap();
+        assert_eq!(url, "local:/home/u/.local/share/spillbox");
+    }
+    let error = store(&[("HOME", "")]).unwrap_err();
+    assert_eq!(error.key, "store.url");
+    assert!(error.rule.contains("HOME"), "{error}");
+    let named = [("HOME", ""), ("SPILLBOX_STORE__URL", "memory:")];
+    assert_eq!(store(&named).unwrap(), "memory:");
+}
+
+#[test]
+fn the_later_source_wins() {
+    let file = file("[server]\nlisten = '1.1.1.1:1'\n[store]\nregion = 'f'\nurl = 'memory:'\n");
+    let path = Some(file.path.as_path());
+    let listen = |variables: &[(&str, &str)], flags: &[Flag]| {
+        let settings = load(path, &environment(variables), flags).unwrap();
+        assert_eq!(settings.store.region.as_deref(), Some("f"));
+        assert_eq!(settings.store.url, StoreUrl::Memory);
+        settings.server.listen.to_string()
+    };
+    let variable = ("SPILLBOX_SERVER__LISTEN", "2.2.2.2:2");
+    let by_flag = flag("--listen", "server.listen", "3.3.3.3:3");
+    assert_eq!(listen(&[], &[]), "1.1.1.1:1");
+    assert_eq!(listen(&[variable], &[]), "2.2.2.2:2");
+    assert_eq!(listen(&[variable], &[by_flag]), "3.3.3.3:3");
+}
+
+#[test]
+fn text_sources_carry_numbers_truth_values_and_durations() {
+    let variables = [
+        ("SPILLBOX_LIMITS__MAX_BODY_BYTES", "1000"),
+        ("SPILLBOX_GC__TOUCH_ON_READ", "false"),
+        ("SPILLBOX_GC__ORPHAN_TTL", "0s"),
+        ("SPILLBOX_GC__ALLOW_SHORT_TIMES", "true"),
+        ("SPILLBOX_STORE__CHECKSUM", "off"),
+        ("SPILLBOX_STORE__PATH_STYLE", "true"),
+        ("SPILLBOX_SERVER__PUBLIC_URL", "https://spill.example.org"),
+    ];
+    let settings = load(None, &environment(&variables), &[]).unwrap();
+    assert_eq!(settings.limits.max_body_bytes, 1000);
+    assert!(!settings.gc.touch_on_read && settings.gc.allow_short_times);
+    assert_eq!(settings.gc.orphan_ttl, Duration::ZERO);
+    assert_eq!(settings.store.checksum, Checksum::Off);
+    assert_eq!(settings.store.path_style, Some(true));
+    let url = settings.server.public_url_at(settings.server.listen);
+    assert_eq!(url.as_str(), "https://spill.example.org");
+}
+
+#[test]
+fn a_value_can_stand_in_a_file_of_its_own() {
+    let secret = file("memory:\r\n");
+    let path = secret.path.to_str().unwrap();
+    let variables = [("SPILLBOX_STORE__URL_FILE", path)];
+    let settings = load(None, &environment(&variables), &[]).unwrap();
+    assert_eq!(settings.store.url, StoreUrl::Memory);
+
+    let twice = [variables[0], ("SPILLBOX_STORE__URL", "memory:")];
+    let error = refusal(None, &twice, &[]);
+    assert_eq!(error.key, "store.url");
+    assert!(error.rule.contains("both"), "{error}");
+
+    let error = refusal(None, &[("SPILLBOX_STORE__URL_FILE", "/nonexistent/x")], &[]);
+    assert!(error.origin.contains("SPILLBOX_STORE__URL_FILE"), "{error}");
+}
+
+#[test]
+fn unknown_settings_are_refused_in_every_source() {
+    let in_file = file("[server]\nlissten = '1.1.1.1:1'\n");
+    let error = refusal(Some(&in_file.path), &[], &[]);
+    assert_eq!(error.key, "server.lissten");
+    assert_eq!(error.origin, in_file.path.display().to_string());
+    assert!(error.rule.contains("listen, public_url"), "{error}");
+
+    let section = file("[servr]\nlisten = '1.1.1.1:1'\n");
+    assert_eq!(refusal(Some(&section.path), &[], &[]).key, "servr");
+
+    let error = refusal(None, &[("SPILLBOX_GC__ORPHAN_TLL", "1h")], &[]);
+    assert_eq!(error.key, "gc.orphan_tll");
+    assert!(error.origin.contains("SPILLBOX_GC__ORPHAN_TLL"), "{error}");
+
+    let error = refusal(None, &[("SPILLBOX_GCC__X", "1h")], &[]);
+    assert!(error.origin.contains("SPILLBOX_GCC__X"), "{error}");
+    assert!(load(None, &environment(&[("SPILLBOX_URL", "http://x")]), &[]).is_ok());
+}
+
+#[test]
+fn a_wrong_value_names_its_source_and_the_rule() {
+    let wrong = file("[server]\nlisten = 'nowhere'\n");
+    let error = refusal(Some(&wrong.path), &[], &[]);
+    assert_eq!(error.key, "server.listen");
+    assert_eq!(error.origin, wrong.path.display().to_string());
+
+    let store = flag("--store", "store.url", "s3://b");
+    let error = refusal(None, &[], &[store]);
+    assert_eq!(
+        (error.origin.as_str(), error.key.as_str()),
+        ("flag `--store`", "store.url")
+    );
+    assert!(error.rule.contains("bucket name"), "{error}");
+
+    for (name, value, key) in [
+        (
+            "SPILLBOX_SERVER__PUBLIC_URL",
+            "https://x/",
+            "server.public_url",
+        ),
+        (
+            "SPILLBOX_LIMITS__MAX_BODY_BYTES",
+            "0",
+            "limits.max_body_bytes",
+        ),
+        (
+            "SPILLBOX_LIMITS__MAX_BODY_BYTES",
+            "99999999999999",
+            "limits.max_body_bytes",
+        ),
+        (
+            "SPILLBOX_LIMITS__MAX_BODY_BYTES",
+            "-1",
+            "limits.max_body_bytes",
+        ),
+        (
+            "SPILLBOX_LIMITS__MAX_CONCURRENT_UPLOADS",
+            "0",
+            "limits.max_concurrent_uploads",
+        ),
+        ("SPILLBOX_GC__ORPHAN_TTL", "59m", "gc.orphan_ttl"),
+        ("SPILLBOX_GC__ORPHAN_TTL", "1000years", "gc.orphan_ttl"),
+        ("SPILLBOX_GC__ORPHAN_TTL", "soon", "gc.orphan_ttl"),
+        ("SPILLBOX_GC__TOUCH_ON_READ", "yes", "gc.touch_on_read"),
+        ("SPILLBOX_STORE__CHECKSUM", "md5", "store.checksum"),
+        ("SPILLBOX_STORE__ENDPOINT", "minio:9000", "store.endpoint"),
+        (
+            "SPILLBOX_SERVER__ADMIN_LISTEN",
+            "127.0.0.1:8787",
+            "server.admin_listen",
+        ),
+    ] {
+        let error = refusal(None, &[(name, value)], &[]);
+        assert_eq!(error.key, key, "{error}");
+        assert!(error.origin.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn a_missing_or_broken_file_is_named() {
+    let error = refusal(Some(Path::new("/nonexistent/spillbox.toml")), &[], &[]);
+    assert_eq!(error.origin, "/nonexistent/spillbox.toml");
+    let broken = file("[server\n");
+    let error = refusal(Some(&broken.path), &[], &[]);
+    assert!(error.origin.ends_with("spillbox.toml"), "{error}");
+    assert!(error.rule.contains("TOML"), "{error}");
+}
+
+/// The template with every commented-out setting switched on.
+fn uncommented_template() -> String {
+    let template = include_str!("../../spillbox.example.toml");
+    let switch_on = |line: &str| match line.strip_prefix('#') {
+        Some(setting) if !setting.starts_with(' ') => format!("{setting}\n"),
+        _ => format!("{line}\n"),
+    };
+    template.lines().map(switch_on).collect()
+}
+
+fn keys_of(value: &serde_json::Value, path: &str, keys: &mut BTreeSet<String>) {
+    match value.as_object() {
+        Some(members) => {
+            for (name, member) in members {
+                keys_of(member, &format!("{path}.{name}"), keys);
+            }
+        }
+        None => {
+            keys.insert(path.to_owned());
+        }
+    }
+}
+
+#[test]
+fn the_template_is_valid_as_shipped_and_shows_every_setting_with_its_default() {
+    let shipped = file(include_str!("../../spillbox.example.toml"));
+    let defaults = load(None, &environment(&[]), &[]).unwrap();
+    let loaded = load(Some(&shipped.path), &environment(&[]), &[]).unwrap();
+    assert_eq!(loaded, defaults, "as shipped nothing is switched on");
+
+    let text = uncommented_template();
+    let all = file(&text);
+    let settings = load(Some(&all.path), &environment(&[]), &[]).unwrap();
+    assert_eq!(settings.server.listen, defaults.server.listen);
+    assert_eq!(settings.limits, defaults.limits);
+    assert_eq!(settings.gc, defaults.gc);
+    assert_eq!(settings.store.checksum, defaults.store.checksum);
+
+    let mut in_struct = BTreeSet::new();
+    keys_of(
+        &serde_json::to_value(&defaults).unwrap(),
+        "",
+        &mut in_struct,
+    );
+    let mut in_template = BTreeSet::new();
+    let toml: serde_json::Value = figment::Figment::from(figment::providers::Toml::string(&text))
+        .extract()
+        .unwrap();
+    keys_of(&toml, "", &mut in_template);
+    assert_eq!(in_template, in_struct);
+}
