@@ -4,7 +4,6 @@ use crate::artifact::read::ReadError;
 use crate::artifact::request::SaveError;
 use crate::artifact::session::SessionError;
 use crate::http::problem::{Problem, excerpt};
-use crate::store::{StoreError, StoreErrorKind};
 
 impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
@@ -12,7 +11,9 @@ impl From<ReadError> for Problem {
         match error {
             ReadError::NotFound => Self::new(code, "no such artifact"),
             ReadError::Deleted(deletion) => Self::deleted(deletion),
-            ReadError::Store(error) => of_store(&error, |detail| Self::new(code, detail)),
+            ReadError::Store(error) => {
+                Self::new(code, store_detail(error.operation)).caused_by(error)
+            }
             ReadError::Corrupt(cause) => {
                 Self::new(code, "the stored body is not the one that was saved").caused_by(cause)
             }
@@ -31,7 +32,7 @@ impl From<SaveError> for Problem {
             SaveError::Store(error)
             | SaveError::Undecided(error)
             | SaveError::Session(SessionError::Store(error)) => {
-                of_store(&error, |detail| Self::new(code, detail))
+                Self::new(code, store_detail(error.operation)).caused_by(error)
             }
             SaveError::Format(cause) | SaveError::Session(SessionError::Format(cause)) => {
                 Self::new(code, "what the store holds of this session cannot be read")
@@ -63,24 +64,7 @@ impl From<SaveError> for Problem {
     }
 }
 
-fn of_store(error: &StoreError, problem: impl FnOnce(String) -> Problem) -> Problem {
-    let words = words_of(error.kind);
-    problem(format!("the store {words} ({})", error.operation)).caused_by(error)
-}
-
-fn words_of(kind: StoreErrorKind) -> &'static str {
-    match kind {
-        StoreErrorKind::Ambiguous => "did not say whether it did what was asked",
-        StoreErrorKind::Conflict => "was busy with the same object for too long",
-        StoreErrorKind::Denied => "denied access",
-        StoreErrorKind::Full => "has no space left",
-        StoreErrorKind::Throttled => "asked to slow down",
-        StoreErrorKind::Unavailable => "could not be reached or failed",
-        StoreErrorKind::NotFound
-        | StoreErrorKind::AlreadyExists
-        | StoreErrorKind::PreconditionFailed
-        | StoreErrorKind::NotImplemented
-        | StoreErrorKind::InvalidRange
-        | StoreErrorKind::Rejected => "gave an answer that does not fit the request",
-    }
+/// The code says how it failed; keys and what the store said are for the log.
+fn store_detail(operation: &str) -> String {
+    format!("a request to the store failed ({operation})")
 }
