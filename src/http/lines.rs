@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::header::{ACCEPT, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use axum::response::Response;
+use serde::Serialize;
 
 use crate::artifact::line_page::{InvalidPageError, LinePage, PageForm, PageRequest, PageStart};
 use crate::http::accept::prefers_text;
@@ -20,6 +21,14 @@ const NEXT_OFFSET: HeaderName = HeaderName::from_static("spillbox-next-offset");
 const NEXT_BYTE: HeaderName = HeaderName::from_static("spillbox-next-byte");
 const TOTAL_LINES: HeaderName = HeaderName::from_static("spillbox-total-lines");
 const PAST_END: HeaderName = HeaderName::from_static("spillbox-past-end");
+
+#[derive(Serialize)]
+struct JsonPage {
+    #[serde(flatten)]
+    page: LinePage,
+    /// Whether U+FFFD stands for bytes that are not UTF-8: what is lossy says so.
+    lossy: bool,
+}
 
 /// Serves a page of lines.
 pub(crate) async fn lines(
@@ -42,7 +51,8 @@ pub(crate) async fn lines(
     let mut reply = if is_text {
         bare(page)
     } else {
-        artifact_json(&page)
+        let lossy = std::str::from_utf8(&page.bytes).is_err();
+        artifact_json(&JsonPage { page, lossy })
     };
     let accept = HeaderValue::from_name(ACCEPT);
     reply.headers_mut().insert(VARY, accept);
