@@ -26,9 +26,7 @@ pub mod local;
 pub mod memory;
 pub mod paging;
 pub mod register;
-
 pub mod s3;
-
 pub mod testing;
 
 /// A shared store handle.

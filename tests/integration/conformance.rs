@@ -40,6 +40,8 @@ macro_rules! conformance {
     };
 }
 
+mod s3;
+
 fn versioned(versioning: Versioning) -> Capabilities {
     Capabilities {
         versioning,

@@ -24,7 +24,10 @@ async fn pages_bring_every_artifact_once_newest_first(
     #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
 ) {
     let app = TestApp::new(backend).await;
-    assert_eq!(app.get(LIST).await.json(), serde_json::json!({"artifacts": []}));
+    assert_eq!(
+        app.get(LIST).await.json(),
+        serde_json::json!({"artifacts": []})
+    );
     let mut saved = Vec::new();
     for number in 0..7 {
         let artifact = app.put("tool=grep", format!("{number}\n")).await;
@@ -58,7 +61,10 @@ async fn filters_and_tombstones_shorten_a_page() {
     for tool in ["grep", "ls", "grep"] {
         use spillbox::clock::Clock;
         dates.push(start.now().to_string());
-        saved.push(app.put(&format!("tool={tool}&name=n&call_id=c"), tool).await);
+        saved.push(
+            app.put(&format!("tool={tool}&name=n&call_id=c"), tool)
+                .await,
+        );
         app.clock.advance(SignedDuration::from_secs(60));
     }
     let list = |query: String| {
@@ -72,13 +78,23 @@ async fn filters_and_tombstones_shorten_a_page() {
     assert_eq!(list("tool=".to_owned()).await, 0);
     assert_eq!(list(format!("since={}", escape(&dates[1]))).await, 1);
     assert_eq!(list(format!("until={}", escape(&dates[1]))).await, 1);
-    assert_eq!(list("since=2027-01-15T10%3A00%3A00%2B02%3A00".to_owned()).await, 2);
+    assert_eq!(
+        list("since=2027-01-15T10%3A00%3A00%2B02%3A00".to_owned()).await,
+        2
+    );
     app.bury(&saved[0], TombstoneReason::Expired).await;
     assert_eq!(list(String::new()).await, 1);
     let page = app.get(LIST).await;
     assert_eq!(page.header("cache-control"), "no-store");
     let artifact = &page.json()["artifacts"][0];
-    for member in ["artifact_id", "locator", "source_id", "digest", "size_bytes", "line_count"] {
+    for member in [
+        "artifact_id",
+        "locator",
+        "source_id",
+        "digest",
+        "size_bytes",
+        "line_count",
+    ] {
         assert_eq!(artifact[member], saved[1].receipt[member]);
     }
     assert_eq!(artifact["tool"], "ls");

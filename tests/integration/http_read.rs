@@ -162,7 +162,11 @@ async fn a_condition_is_answered_without_the_body_and_never_after_an_erase(
     }
     if let Some(server) = &app.s3 {
         server.log().clear();
-        for headers in [("If-None-Match", etag.as_str()), ("If-Match", "\"x\""), ("Range", "bytes=-0")] {
+        for headers in [
+            ("If-None-Match", etag.as_str()),
+            ("If-Match", "\"x\""),
+            ("Range", "bytes=-0"),
+        ] {
             app.ask(Method::GET, &saved.path, &[headers]).await;
         }
         app.ask(Method::HEAD, &saved.path, &[]).await;
@@ -237,7 +241,10 @@ async fn a_body_that_was_changed_is_never_served_as_good(
     }
     // What does not need the body is still known.
     let replacement = app.get(&saved.at("/replacement")).await;
-    assert_eq!(replacement.text(), saved.receipt["replacement"].as_str().unwrap());
+    assert_eq!(
+        replacement.text(),
+        saved.receipt["replacement"].as_str().unwrap()
+    );
 }
 
 #[tokio::test]
@@ -247,7 +254,10 @@ async fn the_replacement_is_the_receipts_and_the_reference_holds_no_content() {
     let replacement = app.get(&saved.at("/replacement")).await;
     let kind = "text/plain; charset=utf-8";
     assert_eq!(replacement.header("content-type"), kind);
-    assert_eq!(replacement.text(), saved.receipt["replacement"].as_str().unwrap());
+    assert_eq!(
+        replacement.text(),
+        saved.receipt["replacement"].as_str().unwrap()
+    );
     let reference = app.get(&saved.at("/reference")).await.json();
     assert_eq!(reference["summary"], "found it");
     assert_eq!(reference["source"]["title"], "T");
@@ -272,7 +282,10 @@ async fn follow(app: &TestApp, saved: &Saved, rest: &str) -> Vec<u8> {
         assert_eq!(page.header("content-type"), "text/plain; charset=utf-8");
         assert!(page.body.len() as u64 <= DEFAULT_REPLY_BYTES);
         bytes.extend_from_slice(&page.body);
-        start = match (page.header("spillbox-next-byte"), page.header("spillbox-next-offset")) {
+        start = match (
+            page.header("spillbox-next-byte"),
+            page.header("spillbox-next-offset"),
+        ) {
             ("", "") => return bytes,
             ("", offset) => format!("offset={offset}"),
             (byte, _) => format!("byte_offset={byte}"),
@@ -290,7 +303,13 @@ async fn pages_put_together_are_the_body(
     let mut endless = vec![b'x'; 3 * CHUNK_BYTES];
     endless.extend_from_slice("\nłast\n".as_bytes());
     let binary: Vec<u8> = (0..200_000_u32).map(|n| (n * 7 % 251) as u8).collect();
-    for bytes in [log(), endless, binary, b"\n\n\n".to_vec(), b"a\r\nb\rc".to_vec()] {
+    for bytes in [
+        log(),
+        endless,
+        binary,
+        b"\n\n\n".to_vec(),
+        b"a\r\nb\rc".to_vec(),
+    ] {
         let saved = app.put("", bytes.clone()).await;
         for rest in ["", "&limit=700"] {
             assert!(follow(&app, &saved, rest).await == bytes);
@@ -326,7 +345,9 @@ async fn a_json_page_says_where_it_stands() {
     assert_eq!(past["lines"].as_array().unwrap().len(), 0);
     assert_eq!(past["total_lines"], 20_000);
     let path = saved.at("/lines?offset=20000");
-    let bare = app.ask(Method::GET, &path, &[("Accept", "text/plain")]).await;
+    let bare = app
+        .ask(Method::GET, &path, &[("Accept", "text/plain")])
+        .await;
     assert_eq!(bare.header("spillbox-past-end"), "true");
     assert_eq!(bare.header("spillbox-total-lines"), "20000");
     assert!(bare.body.is_empty());
@@ -342,7 +363,9 @@ async fn a_json_page_says_where_it_stands() {
     assert_eq!(lossy["lines"], serde_json::json!(["caf\u{fffd}", "ok"]));
     assert_eq!(lossy["lossy"], true);
     let path = saved.at("/lines?offset=0");
-    let bare = app.ask(Method::GET, &path, &[("Accept", "text/plain")]).await;
+    let bare = app
+        .ask(Method::GET, &path, &[("Accept", "text/plain")])
+        .await;
     assert_eq!(&bare.body[..], b"caf\xe9\nok\n");
 }
 
@@ -350,14 +373,22 @@ async fn a_json_page_says_where_it_stands() {
 async fn no_reply_of_lines_is_larger_than_it_may_be() {
     let app = TestApp::new(Backend::Memory).await;
     // What JSON makes longest: six bytes for each.
-    let bodies = [vec![1_u8; 500_000], b"\x01\n".repeat(100_000), b"\n".repeat(400_000)];
+    let bodies = [
+        vec![1_u8; 500_000],
+        b"\x01\n".repeat(100_000),
+        b"\n".repeat(400_000),
+    ];
     for bytes in bodies {
         let saved = app.put("", bytes).await;
         for max in [1_024, 5_000, DEFAULT_REPLY_BYTES, MAX_REPLY_BYTES] {
             for start in ["offset=0", "from_end=100000", "byte_offset=333"] {
                 let query = format!("/lines?{start}&limit=1000000&max_bytes={max}");
                 let page = app.get(&saved.at(&query)).await;
-                assert!(page.body.len() as u64 <= max, "{query}: {}", page.body.len());
+                assert!(
+                    page.body.len() as u64 <= max,
+                    "{query}: {}",
+                    page.body.len()
+                );
                 let page = page.json();
                 let goes_on = page.get("next_offset").or(page.get("next_byte"));
                 assert!(goes_on.is_some() || page["end_byte"] == page["size_bytes"]);
@@ -372,7 +403,11 @@ async fn a_page_with_the_manifest_cached_is_one_round_trip() {
     let bytes = log().repeat(8);
     let saved = app.put("", bytes).await;
     let server = app.s3.as_ref().unwrap();
-    for query in ["offset=100000&limit=200", "from_end=200", "byte_offset=3000000"] {
+    for query in [
+        "offset=100000&limit=200",
+        "from_end=200",
+        "byte_offset=3000000",
+    ] {
         server.log().clear();
         let page = app.get(&saved.at(&format!("/lines?{query}"))).await;
         assert_eq!(page.status, StatusCode::OK);

@@ -19,7 +19,8 @@ fn long_output() -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut number = 0_u64;
     while bytes.len() < 20 << 20 {
-        bytes.extend_from_slice(format!("src/file_{number}.rs:{number}: fn main() {{\n").as_bytes());
+        bytes
+            .extend_from_slice(format!("src/file_{number}.rs:{number}: fn main() {{\n").as_bytes());
         number += 1;
     }
     bytes
@@ -48,7 +49,13 @@ async fn what_was_saved_is_read_back_byte_for_byte(
     #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
 ) {
     let app = TestApp::new(backend).await;
-    let bodies: [&[u8]; 5] = [b"", b"\n", b"no line end", b"\0\xff\xfe\r\n\x1b[31m", "żółw\n".as_bytes()];
+    let bodies: [&[u8]; 5] = [
+        b"",
+        b"\n",
+        b"no line end",
+        b"\0\xff\xfe\r\n\x1b[31m",
+        "żółw\n".as_bytes(),
+    ];
     for bytes in bodies {
         let reply = app.save("s", "", &[], bytes.to_vec()).await;
         assert_eq!(reply.status, StatusCode::CREATED);
@@ -114,7 +121,10 @@ async fn the_same_save_again_gets_the_same_receipt(
     let elsewhere = request(Method::PUT, path, &[], Body::from("one\n"));
     let elsewhere = crate::support::app::send_to(&replica, elsewhere).await;
     assert_eq!(elsewhere.status, StatusCode::OK);
-    assert_eq!(without_retention(&elsewhere.json()), without_retention(&first));
+    assert_eq!(
+        without_retention(&elsewhere.json()),
+        without_retention(&first)
+    );
     assert_eq!(app.keys_of('a').await.len(), 1);
     assert_eq!(app.keys_of('b').await.len(), 1);
     // The same call with other bytes is another artifact, and so is no call id at all.
@@ -147,7 +157,18 @@ async fn call_ids_and_sessions_are_any_text(
 ) {
     let app = TestApp::new(backend).await;
     let long = "call/../".repeat(188)[..1_500].to_owned();
-    let calls = [long.as_str(), "..", ".", "/", "a/../b", "\0", "🎉", "%2e", "a b+c&d=e", "x\r\ny"];
+    let calls = [
+        long.as_str(),
+        "..",
+        ".",
+        "/",
+        "a/../b",
+        "\0",
+        "🎉",
+        "%2e",
+        "a b+c&d=e",
+        "x\r\ny",
+    ];
     for call in calls {
         let query = format!("call_id={}", escape(call));
         let first = app.save("s", &query, &[], "same").await;
@@ -157,7 +178,16 @@ async fn call_ids_and_sessions_are_any_text(
         let stat = app.get(&Saved::of(&first).at("/stat")).await.json();
         assert_eq!(stat["provenance"]["call_id"], call);
     }
-    let sessions = ["a/b", "\0", "🎉", "a/../b", "...", "%2F", "s?x#y", &"x".repeat(512)];
+    let sessions = [
+        "a/b",
+        "\0",
+        "🎉",
+        "a/../b",
+        "...",
+        "%2F",
+        "s?x#y",
+        &"x".repeat(512),
+    ];
     for session in sessions {
         let reply = app.save(session, "", &[], "same").await;
         assert_eq!(reply.status, StatusCode::CREATED, "{session:?}");
@@ -166,8 +196,9 @@ async fn call_ids_and_sessions_are_any_text(
         let source_id = saved.receipt["source_id"].as_str().unwrap();
         assert!(source_id.starts_with(&source));
         assert!(saved.receipt["locator"].as_str().unwrap().len() <= 120);
-        let list = app.get(&format!("/v1/sessions/{}/artifacts", escape(session)));
-        assert_eq!(list.await.json()["artifacts"].as_array().unwrap().len(), 1);
+        let path = format!("/v1/sessions/{}/artifacts", escape(session));
+        let list = app.get(&path).await.json();
+        assert_eq!(list["artifacts"].as_array().unwrap().len(), 1);
     }
     let is_plain = |key: &String| {
         key.bytes()
@@ -223,7 +254,12 @@ async fn the_hint_is_made_of_the_declared_means() {
         let saved = app.put(query, body()).await;
         let hint = saved.receipt["retrieval_hint"].as_str().unwrap();
         assert!(hint.starts_with(start), "{hint}");
-        assert!(saved.receipt["replacement"].as_str().unwrap().contains(hint));
+        assert!(
+            saved.receipt["replacement"]
+                .as_str()
+                .unwrap()
+                .contains(hint)
+        );
     }
 }
 
@@ -231,9 +267,13 @@ async fn the_hint_is_made_of_the_declared_means() {
 async fn put_means_the_same_as_post() {
     let app = TestApp::new(Backend::Memory).await;
     let path = "/v1/sessions/s/artifacts?call_id=c";
-    let put = app.send(request(Method::PUT, path, &[], Body::from("x"))).await;
+    let put = app
+        .send(request(Method::PUT, path, &[], Body::from("x")))
+        .await;
     assert_eq!(put.status, StatusCode::CREATED);
-    let post = app.send(request(Method::POST, path, &[], Body::from("x"))).await;
+    let post = app
+        .send(request(Method::POST, path, &[], Body::from("x")))
+        .await;
     assert_eq!(post.status, StatusCode::OK);
     assert_eq!(post.body, put.body);
 }

@@ -52,7 +52,12 @@ async fn begin_upload(service: &Service, mib: usize) -> TcpStream {
     let head = "POST /v1/sessions/s/artifacts?call_id=c HTTP/1.1\r\nHost: x\r\n\
         Transfer-Encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
-    let chunk = [format!("{MIB:x}\r\n").into_bytes(), vec![b'x'; MIB], b"\r\n".to_vec()].concat();
+    let chunk = [
+        format!("{MIB:x}\r\n").into_bytes(),
+        vec![b'x'; MIB],
+        b"\r\n".to_vec(),
+    ]
+    .concat();
     for _ in 0..mib {
         stream.write_all(&chunk).await.unwrap();
     }

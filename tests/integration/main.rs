@@ -8,6 +8,7 @@
 mod support {
     pub(crate) mod app;
     pub(crate) mod contract;
+    pub(crate) mod library;
     pub(crate) mod s3_server;
 }
 
@@ -20,4 +21,6 @@ mod http_save;
 mod http_socket;
 mod read_cases;
 mod s3_store;
+mod save_budget;
+mod save_faults;
 mod vectors;

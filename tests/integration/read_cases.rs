@@ -27,7 +27,9 @@ fn every_case_that_is_listed_for_here_is_here() {
 
 async fn bare(app: &TestApp, saved: &Saved, query: &str) -> (u64, Vec<u8>) {
     let path = saved.at(&format!("/lines?{query}"));
-    let page = app.ask(Method::GET, &path, &[("Accept", "text/plain")]).await;
+    let page = app
+        .ask(Method::GET, &path, &[("Accept", "text/plain")])
+        .await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.text());
     let total = page.header("spillbox-total-lines").parse().unwrap();
     (total, page.body.to_vec())
@@ -37,7 +39,9 @@ async fn bare(app: &TestApp, saved: &Saved, query: &str) -> (u64, Vec<u8>) {
 async fn s13_r01_to_r05_lines_end_at_lf_alone_and_past_the_end_is_stated() {
     let app = TestApp::new(Backend::Local).await;
     let case = vector("S13-R01");
-    let saved = app.put("", text(&case.given, "/output/text").to_owned()).await;
+    let saved = app
+        .put("", text(&case.given, "/output/text").to_owned())
+        .await;
     let (total, bytes) = bare(&app, &saved, "offset=1&limit=2").await;
     assert_eq!(total, 4);
     let wanted = text(&case.expect, "/body").as_bytes();
@@ -45,13 +49,17 @@ async fn s13_r01_to_r05_lines_end_at_lf_alone_and_past_the_end_is_stated() {
 
     // S13-R02, decided differently: bytes after the last LF are a line only when there are any.
     let case = vector("S13-R02");
-    let saved = app.put("", text(&case.given, "/output/text").to_owned()).await;
+    let saved = app
+        .put("", text(&case.given, "/output/text").to_owned())
+        .await;
     let (total, bytes) = bare(&app, &saved, "").await;
     assert_eq!((total, bytes.as_slice()), (1, &b"a\n"[..]));
 
     // S13-R03, a hazard: no inverted range, but an empty page that says so.
     let case = vector("S13-R03");
-    let saved = app.put("", text(&case.given, "/output/text").to_owned()).await;
+    let saved = app
+        .put("", text(&case.given, "/output/text").to_owned())
+        .await;
     let page = app.get(&saved.at("/lines?offset=10&limit=5")).await.json();
     assert_eq!(page["past_end"], true);
     assert_eq!(page["total_lines"], 4);
@@ -59,7 +67,9 @@ async fn s13_r01_to_r05_lines_end_at_lf_alone_and_past_the_end_is_stated() {
 
     let app = TestApp::new(Backend::S3).await;
     let case = vector("S13-R04");
-    let saved = app.put("", text(&case.given, "/output/text").to_owned()).await;
+    let saved = app
+        .put("", text(&case.given, "/output/text").to_owned())
+        .await;
     let log = app.s3.as_ref().unwrap().log();
     log.clear();
     for query in ["offset=-1", "limit=0"] {
@@ -69,7 +79,9 @@ async fn s13_r01_to_r05_lines_end_at_lf_alone_and_past_the_end_is_stated() {
     assert_eq!(log.entries().len() as u64, case.expect["io_performed"]);
 
     let case = vector("S13-R05");
-    let saved = app.put("", text(&case.given, "/output/text").to_owned()).await;
+    let saved = app
+        .put("", text(&case.given, "/output/text").to_owned())
+        .await;
     let (total, bytes) = bare(&app, &saved, "").await;
     assert_eq!(total, case.expect["line_count"]);
     assert_eq!(bytes, text(&case.expect, "/body").as_bytes());
@@ -80,7 +92,9 @@ async fn s13_r06_a_changed_body_is_an_error_and_nothing_of_it_is_returned() {
     let case = vector("S13-R06");
     for backend in [Backend::Memory, Backend::Local, Backend::S3] {
         let app = TestApp::new(backend).await;
-        let saved = app.put("", text(&case.given, "/output/text").to_owned()).await;
+        let saved = app
+            .put("", text(&case.given, "/output/text").to_owned())
+            .await;
         let body = app.keys_of('b').await.remove(0);
         let other = text(&case.given, "/bytes_replaced_with/text");
         app.overwrite(&body, other.to_owned()).await;
@@ -147,7 +161,9 @@ async fn dsh_n13_a_forks_old_locators_stay_valid_and_its_own_are_its_own() {
     assert_eq!(text(&case.expect, "/new_namespace"), "the child session");
     let app = TestApp::new(Backend::Memory).await;
     let old = Saved::of(&app.save("parent", "call_id=1", &[], "old\n").await);
-    let new = app.save("child", "parent=parent&call_id=2", &[], "new\n").await;
+    let new = app
+        .save("child", "parent=parent&call_id=2", &[], "new\n")
+        .await;
     let new = Saved::of(&new);
     // The fork replays the same call: the same locator, no copy.
     let replayed = Saved::of(&app.save("child", "call_id=1", &[], "old\n").await);
@@ -184,7 +200,12 @@ async fn dsh_s01_files_are_private_and_created_exclusively() {
             } else {
                 mode("/file_mode")
             };
-            assert_eq!(metadata.permissions().mode() & 0o777, wanted, "{:?}", entry.path());
+            assert_eq!(
+                metadata.permissions().mode() & 0o777,
+                wanted,
+                "{:?}",
+                entry.path()
+            );
             seen += 1;
         }
     }
@@ -193,7 +214,7 @@ async fn dsh_s01_files_are_private_and_created_exclusively() {
     // name can be taken, and a create there must not write through it.
     let outside = tempfile::NamedTempFile::new().unwrap();
     let key = app.keys_of('c').await.remove(0);
-    let next: spillbox::store::keys::Key = format!("{key}.1").parse_key();
+    let next = spillbox::store::keys::Key::parse(format!("{key}.1")).unwrap();
     let path = app.local_path(&next);
     std::os::unix::fs::symlink(outside.path(), &path).unwrap();
     let create = spillbox::store::PutMode::CreateIfAbsent;
@@ -228,7 +249,9 @@ async fn her_f06_a_sandbox_without_the_stores_files_reads_by_the_hint() {
     let hint = text(&saved.receipt, "/retrieval_hint");
     let url = hint.rsplit('\'').nth(1).unwrap();
     let path = url.strip_prefix(crate::support::app::PUBLIC_URL).unwrap();
-    let page = app.ask(Method::GET, path, &[("Accept", "text/plain")]).await;
+    let page = app
+        .ask(Method::GET, path, &[("Accept", "text/plain")])
+        .await;
     assert_eq!(page.status, StatusCode::OK);
     assert!(page.text().starts_with("line\n"));
 }

@@ -1,6 +1,7 @@
 //! The real router over a real store, in this process: requests in, checked replies out.
 #![allow(dead_code, reason = "shared support: no suite uses all of it")]
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::Router;
@@ -53,7 +54,7 @@ pub(crate) struct TestApp {
     pub(crate) clock: Arc<ManualClock>,
     /// The server under [`Backend::S3`].
     pub(crate) s3: Option<S3Server>,
-    directory: Option<tempfile::TempDir>,
+    local: Option<(LocalStore, tempfile::TempDir)>,
 }
 
 impl TestApp {
@@ -64,13 +65,15 @@ impl TestApp {
     pub(crate) async fn with(backend: Backend, adjust: impl FnOnce(&mut LibraryOptions)) -> Self {
         let start = Timestamp::from_second(1_800_000_000).unwrap();
         let clock = Arc::new(ManualClock::new(start));
-        let (mut s3, mut directory) = (None, None);
+        let (mut s3, mut local) = (None, None);
         let store: SharedStore = match backend {
             Backend::Memory => Arc::new(MemoryStore::new(clock.clone())),
             Backend::Local => {
-                let root = directory.insert(tempfile::tempdir().unwrap()).path();
+                let root = tempfile::tempdir().unwrap();
                 let ids = Arc::new(SeededIds::new(9));
-                Arc::new(LocalStore::open(root, clock.clone(), ids).unwrap())
+                let opened = LocalStore::open(root.path(), clock.clone(), ids).unwrap();
+                let (store, _) = local.insert((opened, root));
+                Arc::new(store.clone())
             }
             Backend::S3 => {
                 let server = S3Server::builder().clock(clock.clone()).start();
@@ -92,8 +95,19 @@ impl TestApp {
             store,
             clock,
             s3,
-            directory,
+            local,
         }
+    }
+
+    /// The directory of [`Backend::Local`].
+    pub(crate) fn root(&self) -> &Path {
+        self.local.as_ref().expect("a local store").1.path()
+    }
+
+    /// The file of an object of [`Backend::Local`].
+    pub(crate) fn local_path(&self, key: &Key) -> PathBuf {
+        let (store, _) = self.local.as_ref().expect("a local store");
+        store.object_path(key)
     }
 
     /// A second service over the same store, with caches of its own, for another tenant or the same.
@@ -119,7 +133,8 @@ impl TestApp {
 
     /// Sends a request without a body.
     pub(crate) async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Reply {
-        self.send(request(method, path, headers, Body::empty())).await
+        self.send(request(method, path, headers, Body::empty()))
+            .await
     }
 
     /// Saves `bytes` in the session `s` and answers the receipt.

@@ -91,7 +91,11 @@ impl Contract {
         if kind == "application/json" && method != "head" {
             let key = (template.to_owned(), method, status);
             let validator = self.validators.get(&key);
-            check(validator.expect("a schema for every JSON reply"), body, &place);
+            check(
+                validator.expect("a schema for every JSON reply"),
+                body,
+                &place,
+            );
         }
     }
 }

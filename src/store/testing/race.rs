@@ -37,6 +37,11 @@ where
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// Contenders of the races that need no crowd.
+fn few(trial: &Trial) -> usize {
+    trial.capabilities.contenders.clamp(2, 4)
+}
+
 /// A creation sent until it is decided. A 412 is compared before it is believed: it may answer the
 /// repetition of a request that did its work.
 async fn create_decided(store: &SharedStore, key: &Key, content: &str) -> bool {
@@ -163,7 +168,7 @@ pub(super) async fn a_stale_delete_never_takes_a_racing_overwrite(trial: &Trial)
     for round in 0..ROUNDS * 4 {
         let key = trial.key(&format!("k{round}"));
         let stale = trial.create(&key, "old").await.etag;
-        together(4, |number| {
+        together(few(trial), |number| {
             let (store, key) = (SharedStore::clone(&trial.store), key.clone());
             let fence = DeleteFence::IfMatch(stale.clone());
             async move {
@@ -239,7 +244,7 @@ pub(super) async fn readers_see_whole_objects_while_they_are_overwritten(trial: 
     let key = trial.key("k");
     let content = |letter: usize| ["a", "b", "c", "d"][letter % 4].repeat(REPEAT + letter);
     trial.create(&key, &content(0)).await;
-    together(4, |number| {
+    together(few(trial), |number| {
         let (store, key) = (SharedStore::clone(&trial.store), key.clone());
         async move {
             for round in 0..ROUNDS {
@@ -266,7 +271,7 @@ pub(super) async fn listings_are_exact_while_others_write(trial: &Trial) {
     for rest in &steady {
         trial.create(&trial.key(rest), "steady").await;
     }
-    together(4, |number| {
+    together(few(trial), |number| {
         let store = SharedStore::clone(&trial.store);
         let (prefix, steady) = (trial.prefix.clone(), steady.clone());
         let passing = trial.key(&format!("s/{number}0-passing"));
