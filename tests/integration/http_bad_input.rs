@@ -8,7 +8,7 @@ use rstest::rstest;
 use spillbox::digest::Sha256Digest;
 use spillbox::error::ErrorCode;
 
-use crate::support::app::{Backend, TestApp, request};
+use crate::support::app::{Backend, TestApp, request, send_to, shared};
 
 const LIMIT: u64 = 9 << 20;
 
@@ -252,7 +252,7 @@ async fn malformed_unknown_and_foreign_locators_look_alike() {
             replies.push(app.ask(Method::GET, &path, &id).await);
         }
         let there = request(Method::GET, &saved.at(rest), &id, Body::empty());
-        replies.push(crate::support::app::send_to(&foreign, there).await);
+        replies.push(send_to(&foreign, there).await);
     }
     for reply in &replies {
         reply.is_problem(ErrorCode::ArtifactNotFound);
@@ -269,10 +269,10 @@ async fn a_service_without_its_store_says_so() {
     let app = TestApp::new(Backend::Memory).await;
     let state = AppState::starting(spillbox::ids::Tenant::default(), Vec::new());
     let ids = std::sync::Arc::new(spillbox::ids::SeededIds::new(7));
-    let starting = router(state.clone(), RequestIds::new(app.clock.clone(), ids));
+    let starting = router(state.clone(), RequestIds::new(shared(&app.clock), ids));
     let ask = |path: &'static str| {
         let request = request(Method::GET, path, &[], Body::empty());
-        crate::support::app::send_to(&starting, request)
+        send_to(&starting, request)
     };
     for alive in ["/livez", "/healthz"] {
         assert_eq!(ask(alive).await.status, StatusCode::OK);

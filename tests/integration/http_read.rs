@@ -8,7 +8,7 @@ use spillbox::digest::Sha256Digest;
 use spillbox::error::ErrorCode;
 use spillbox::limits::{CHUNK_BYTES, DEFAULT_REPLY_BYTES, MAX_REPLY_BYTES};
 
-use crate::support::app::{Backend, Reply, Saved, TestApp};
+use crate::support::app::{Backend, Reply, Saved, TestApp, send_to};
 
 /// Numbered lines over a little more than three chunks.
 fn log() -> Vec<u8> {
@@ -181,7 +181,7 @@ async fn a_condition_is_answered_without_the_body_and_never_after_an_erase(
         }
         request.body(axum::body::Body::empty()).unwrap()
     };
-    let first = crate::support::app::send_to(&replica, ask(Vec::new())).await;
+    let first = send_to(&replica, ask(Vec::new())).await;
     assert_eq!(first.status, StatusCode::OK);
     app.bury(&saved, TombstoneReason::Erased).await;
     let conditions = [
@@ -192,7 +192,7 @@ async fn a_condition_is_answered_without_the_body_and_never_after_an_erase(
     ];
     for headers in conditions {
         for router in [&app.router, &replica] {
-            let reply = crate::support::app::send_to(router, ask(headers.clone())).await;
+            let reply = send_to(router, ask(headers.clone())).await;
             let problem = reply.is_problem(ErrorCode::ArtifactDeleted);
             assert_eq!(problem["reason"], "erased");
             assert_eq!(problem["deleted_at"], "2027-01-16T08:00:00Z");

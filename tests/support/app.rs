@@ -18,7 +18,7 @@ use spillbox::artifact::hint::RetrievalMeans;
 use spillbox::artifact::library::{Library, LibraryOptions};
 use spillbox::artifact::locator::LocatorBase;
 use spillbox::artifact::manifest::{Tombstone, TombstoneReason};
-use spillbox::clock::ManualClock;
+use spillbox::clock::{Clock, ManualClock, SharedClock, SystemClock};
 use spillbox::digest::Sha256Digest;
 use spillbox::error::ErrorCode;
 use spillbox::http::app::{AppState, router};
@@ -63,20 +63,22 @@ impl TestApp {
     }
 
     pub(crate) async fn with(backend: Backend, adjust: impl FnOnce(&mut LibraryOptions)) -> Self {
-        let start = Timestamp::from_second(1_800_000_000).unwrap();
+        // The S3 client checks the server's date against the machine's, so this clock starts there.
+        // Whole seconds, as stores write them.
+        let start = Timestamp::from_second(SystemClock.now().as_second()).unwrap();
         let clock = Arc::new(ManualClock::new(start));
         let (mut s3, mut local) = (None, None);
         let store: SharedStore = match backend {
-            Backend::Memory => Arc::new(MemoryStore::new(clock.clone())),
+            Backend::Memory => Arc::new(MemoryStore::new(shared(&clock))),
             Backend::Local => {
                 let root = tempfile::tempdir().unwrap();
                 let ids = Arc::new(SeededIds::new(9));
-                let opened = LocalStore::open(root.path(), clock.clone(), ids).unwrap();
+                let opened = LocalStore::open(root.path(), shared(&clock), ids).unwrap();
                 let (store, _) = local.insert((opened, root));
                 Arc::new(store.clone())
             }
             Backend::S3 => {
-                let server = S3Server::builder().clock(clock.clone()).start();
+                let server = S3Server::start();
                 Arc::new(s3.insert(server).store())
             }
         };
@@ -88,7 +90,7 @@ impl TestApp {
         let library = library(&store, &clock, options).await;
         let means = vec![RetrievalMeans::Http];
         let state = AppState::opened(library, Tenant::default(), means);
-        let ids = RequestIds::new(clock.clone(), Arc::new(SeededIds::new(2)));
+        let ids = RequestIds::new(shared(&clock), Arc::new(SeededIds::new(2)));
         Self {
             router: router(state.clone(), ids),
             state,
@@ -118,7 +120,7 @@ impl TestApp {
         };
         let library = library(&self.store, &self.clock, options).await;
         let state = AppState::opened(library, tenant.parse().unwrap(), Vec::new());
-        let ids = RequestIds::new(self.clock.clone(), Arc::new(SeededIds::new(4)));
+        let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(4)));
         router(state, ids)
     }
 
@@ -226,6 +228,11 @@ impl TestApp {
     }
 }
 
+/// The handle that the service takes.
+pub(crate) fn shared(clock: &Arc<ManualClock>) -> SharedClock {
+    Arc::<ManualClock>::clone(clock)
+}
+
 async fn library(
     store: &SharedStore,
     clock: &Arc<ManualClock>,
@@ -236,7 +243,7 @@ async fn library(
         .await
         .unwrap();
     let ids = Arc::new(SeededIds::new(1));
-    Library::new(Arc::clone(store), keys, format, clock.clone(), ids, options)
+    Library::new(Arc::clone(store), keys, format, shared(clock), ids, options)
 }
 
 /// Builds a request as a client sends it.
