@@ -20,6 +20,7 @@ use jiff::Timestamp;
 
 use crate::store::keys::Key;
 
+pub mod checksum;
 pub mod keys;
 mod listing;
 pub mod local;

@@ -140,28 +140,26 @@ fn actions(op: Op) -> Vec<Action> {
         Action::ApplyTwice,
         Action::WebPage { status: 502 },
     ];
-    match op {
-        Op::Put => actions.extend([Action::ApplyLate, Action::Corrupt]),
-        Op::Part => actions.push(Action::Corrupt),
-        Op::Complete => {
-            for is_applied in [false, true] {
-                actions.push(Action::ErrorInSuccess {
-                    code: "InternalError",
-                    is_applied,
-                });
-            }
-        }
-        Op::Get => {
-            actions.push(Action::DenyMissing);
-            for is_silent in [false, true] {
-                actions.push(Action::CutBody {
-                    after_bytes: 3,
-                    is_silent,
-                });
-            }
-        }
-        Op::Head => actions.push(Action::DenyMissing),
-        _ => {}
+    if op == Op::Put {
+        actions.push(Action::ApplyLate);
+    }
+    if matches!(op, Op::Put | Op::Part) {
+        actions.push(Action::Corrupt);
+    }
+    if op == Op::Complete {
+        actions.extend([false, true].map(|is_applied| Action::ErrorInSuccess {
+            code: "InternalError",
+            is_applied,
+        }));
+    }
+    if matches!(op, Op::Get | Op::Head) {
+        actions.push(Action::DenyMissing);
+    }
+    if op == Op::Get {
+        actions.extend([false, true].map(|is_silent| Action::CutBody {
+            after_bytes: 3,
+            is_silent,
+        }));
     }
     actions
 }
@@ -383,9 +381,13 @@ async fn every_request_of_a_streamed_save_survives_every_fault() {
             size: STREAMED,
             before,
         };
-        let is_own = |op: Op| match before {
-            Before::Nothing => !matches!(op, Op::Put | Op::Get),
-            _ => matches!(op, Op::Head),
+        let is_own = |op: Op| {
+            let is_shared = matches!(op, Op::Put | Op::Get);
+            if before == Before::Nothing {
+                !is_shared
+            } else {
+                op == Op::Head
+            }
         };
         run(Server::ALL[1], &scenario, &coverage, is_own).await;
     }
