@@ -96,6 +96,10 @@ pub(crate) async fn bytes(
         Selection::NotModified => {
             *reply.status_mut() = StatusCode::NOT_MODIFIED;
             validate(reply.headers_mut(), manifest);
+            // A 304 has no body, and a length that it states is that of the 200.
+            reply
+                .headers_mut()
+                .insert(CONTENT_LENGTH, size_bytes.into());
             return Ok(reply);
         }
         Selection::Whole => size_bytes,

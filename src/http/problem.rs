@@ -254,6 +254,13 @@ mod tests {
     }
 
     #[test]
+    fn the_cause_is_for_the_log_alone() {
+        let problem = Problem::new(ErrorCode::StoreDenied, "d").caused_by("put `v1/t/x`: 403");
+        assert_eq!(problem.cause(), Some("put `v1/t/x`: 403"));
+        assert!(!json(&problem).to_string().contains("v1/t/x"));
+    }
+
+    #[test]
     fn a_416_states_the_size() {
         let response = Problem::range_not_satisfiable(17).into_response();
         assert_eq!(response.headers()[CONTENT_RANGE], "bytes */17");

@@ -182,3 +182,30 @@ async fn a_corrupt_body_ends_the_connection_short() {
     assert!(reply.len() - head_end - 4 < MIB);
     assert!(!reply.contains(&b'y') || !reply.ends_with(b"y"));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replies_without_a_body_leave_the_connection_in_step() {
+    let app = TestApp::new(Backend::Memory).await;
+    let service = serve(&app).await;
+    let saved = app.put("", "abc").await;
+    let etag = app.get(&saved.path).await.header("etag").to_owned();
+    let mut stream = service.connect().await;
+    let path = &saved.path;
+    let requests = format!(
+        "GET {path} HTTP/1.1\r\nHost: x\r\nIf-None-Match: {etag}\r\n\r\n\
+         HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n\
+         HEAD /a/nope HTTP/1.1\r\nHost: x\r\n\r\n\
+         GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(requests.as_bytes()).await.unwrap();
+    let mut replies = String::new();
+    stream.read_to_string(&mut replies).await.unwrap();
+    let heads: Vec<_> = replies.split("HTTP/1.1 ").skip(1).collect();
+    let statuses: Vec<_> = heads.iter().map(|head| &head[..3]).collect();
+    assert_eq!(statuses, ["304", "200", "404", "200"], "{replies}");
+    let bodies: Vec<_> = heads
+        .iter()
+        .map(|head| head.split_once("\r\n\r\n").unwrap().1)
+        .collect();
+    assert_eq!(bodies, ["", "", "", "abc"]);
+}
