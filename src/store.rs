@@ -25,6 +25,7 @@ mod listing;
 pub mod memory;
 pub mod paging;
 pub mod register;
+pub mod s3;
 
 /// A shared store handle.
 pub type SharedStore = Arc<dyn ObjectStore>;
