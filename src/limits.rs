@@ -137,3 +137,17 @@ pub const HEX_PREVIEW_BYTES: usize = 256;
 /// A suggested file name after encoding: file systems take 255 bytes, and a temporary name beside it
 /// needs a few more.
 pub const MAX_FILE_NAME_BYTES: usize = 200;
+
+/// Temporary files of the local store are swept when they are older: far above
+/// [`UPLOAD_DEADLINE`], so that nobody can still be writing one.
+pub const STALE_TEMPORARY: Duration = Duration::from_secs(24 * 3600);
+
+/// The local store reads files in pieces of this size: one chunk of a manifest's table.
+pub const LOCAL_PIECE_BYTES: usize = 256 << 10;
+
+/// The local store's ETag covers this much at each end of a file and its size; files of at most twice
+/// this much are covered whole. A page of a listing reads at most 128 KiB a key.
+pub const LOCAL_ETAG_END_BYTES: usize = 64 << 10;
+
+/// Lock files of the local store: enough that unrelated keys rarely wait for each other.
+pub const LOCAL_LOCK_STRIPES: u8 = 255;

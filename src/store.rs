@@ -22,10 +22,12 @@ use crate::store::keys::Key;
 
 pub mod keys;
 mod listing;
+pub mod local;
 pub mod memory;
 pub mod paging;
 pub mod register;
 pub mod s3;
+pub mod testing;
 
 /// A shared store handle.
 pub type SharedStore = Arc<dyn ObjectStore>;

@@ -6,8 +6,8 @@ use std::ops::{Bound, Range};
 use crate::limits::MAX_PARTS;
 use crate::store::keys::Key;
 use crate::store::{
-    ETag, GetOptions, ListPage, ListRequest, Listed, ListedUpload, Part, StoreError,
-    StoreErrorKind, Upload, UploadPage,
+    ETag, GetOptions, ListPage, ListRequest, Listed, ListedUpload, ListedVersion, ObjectStore,
+    Part, StoreError, StoreErrorKind, Upload, UploadPage, VersionId, VersionPage,
 };
 
 /// S3's bound of one page.
@@ -43,15 +43,20 @@ impl GetOptions {
     }
 }
 
-/// Cuts one page from keys that come in order.
-///
-/// `next` gives the first key that the bound allows; the bounds that it is asked with only rise.
-/// `describe` is asked once for each key of the page, not for keys that are rolled up; `None` means
-/// that the key has gone meanwhile.
-pub(crate) fn assemble(
+/// Where the keys of a listing come from.
+pub(crate) trait SortedKeys {
+    /// Returns the first key that the bound allows; the bounds of one listing only rise.
+    fn next(&mut self, lower: &Bound<String>) -> Result<Option<String>, StoreError>;
+
+    /// Describes the key that was returned last; `None` where it has gone meanwhile. Not asked for
+    /// keys that are rolled up.
+    fn describe(&mut self, key: &str) -> Result<Option<Listed>, StoreError>;
+}
+
+/// Cuts one page from keys that come in order. `open` gets the bound that the listing begins with.
+pub(crate) fn assemble<S: SortedKeys>(
     request: &ListRequest,
-    mut next: impl FnMut(&Bound<String>) -> Result<Option<String>, StoreError>,
-    mut describe: impl FnMut(&str) -> Result<Option<Listed>, StoreError>,
+    open: impl FnOnce(&Bound<String>) -> Result<S, StoreError>,
 ) -> Result<ListPage, StoreError> {
     let limit = request.max_keys.map_or(MAX_KEYS, usize::from).min(MAX_KEYS);
     if limit == 0 || request.delimiter.is_some_and(|c| !c.is_ascii()) {
@@ -62,9 +67,10 @@ pub(crate) fn assemble(
         ));
     }
     let mut lower = first_bound(request)?;
+    let mut keys = open(&lower)?;
     let mut page = ListPage::default();
     let mut token = None;
-    while let Some(key) = next(&lower)? {
+    while let Some(key) = keys.next(&lower)? {
         let Some(rest) = key.strip_prefix(request.prefix.as_str()) else {
             break;
         };
@@ -81,7 +87,7 @@ pub(crate) fn assemble(
             page.common_prefixes.push(common);
             continue;
         }
-        if let Some(listed) = describe(&key)? {
+        if let Some(listed) = keys.describe(&key)? {
             token = Some(format!("k{key}"));
             page.objects.push(listed);
         }
@@ -159,6 +165,35 @@ impl Marker {
     }
 }
 
+/// Lists the keys of a store without versions as S3 does: each key's one version is `null`.
+pub(crate) async fn versions_of_unversioned(
+    store: &dyn ObjectStore,
+    prefix: &str,
+    continuation: Option<&str>,
+) -> Result<VersionPage, StoreError> {
+    let request = ListRequest {
+        prefix: prefix.to_owned(),
+        continuation: continuation.map(str::to_owned),
+        ..ListRequest::default()
+    };
+    let page = store.list(&request).await?;
+    let version = |listed: Listed| ListedVersion {
+        key: listed.key,
+        version_id: VersionId("null".to_owned()),
+        is_latest: true,
+        is_delete_marker: false,
+        size_bytes: listed.size_bytes,
+        etag: Some(listed.etag),
+        last_modified: listed.last_modified,
+    };
+    Ok(VersionPage {
+        versions: page.objects.into_iter().map(version).collect(),
+        is_truncated: page.is_truncated,
+        next: page.next,
+        date: page.date,
+    })
+}
+
 /// Cuts one page from all unfinished uploads, in the order of their keys and ids.
 pub(crate) fn assemble_uploads(
     mut uploads: Vec<ListedUpload>,
@@ -222,6 +257,17 @@ fn reject(operation: &'static str, scope: impl std::fmt::Display, detail: &str) 
 mod tests {
     use super::*;
 
+    struct NoKeys;
+
+    impl SortedKeys for NoKeys {
+        fn next(&mut self, _: &Bound<String>) -> Result<Option<String>, StoreError> {
+            Ok(None)
+        }
+        fn describe(&mut self, _: &str) -> Result<Option<Listed>, StoreError> {
+            Ok(None)
+        }
+    }
+
     #[test]
     fn the_text_after_a_prefix_is_above_all_that_begin_with_it() {
         assert_eq!(after_prefix("a/"), "a0");
@@ -256,7 +302,7 @@ mod tests {
                 continuation: Some(token.into()),
                 ..ListRequest::default()
             };
-            let error = assemble(&request, |_| Ok(None), |_| Ok(None)).unwrap_err();
+            let error = assemble::<NoKeys>(&request, |_| Ok(NoKeys)).unwrap_err();
             assert!(error.is(StoreErrorKind::Rejected), "{token}");
         }
         assert!(assemble_uploads(Vec::new(), Some("no line end")).is_err());

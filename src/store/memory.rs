@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use crate::clock::SharedClock;
 use crate::digest::{Sha256Digest, tagged_hash};
 use crate::store::keys::Key;
-use crate::store::listing::{self, Marker};
+use crate::store::listing::{self, Marker, SortedKeys};
 use crate::store::{
     DeleteFence, DeleteReceipt, ETag, GetOptions, GetReply, Head, ListPage, ListRequest, Listed,
     ListedUpload, ListedVersion, Object, ObjectMeta, ObjectStore, Part, Payload, PutMode,
@@ -165,6 +165,24 @@ impl State {
     }
 }
 
+impl SortedKeys for &State {
+    fn next(&mut self, lower: &Bound<String>) -> Result<Option<String>, StoreError> {
+        let mut rest = self.objects.range((lower.clone(), Bound::Unbounded));
+        Ok(rest
+            .find(|(_, versions)| versions.last().is_some_and(|v| v.content.is_some()))
+            .map(|(key, _)| key.clone()))
+    }
+
+    fn describe(&mut self, key: &str) -> Result<Option<Listed>, StoreError> {
+        Ok(self.current(key).map(|(version, content)| Listed {
+            key: key.to_owned(),
+            size_bytes: content.bytes.len() as u64,
+            etag: content.etag.clone(),
+            last_modified: version.written,
+        }))
+    }
+}
+
 fn etag_of(bytes: &[u8]) -> ETag {
     let digest = Sha256Digest::of(bytes).to_hex();
     ETag(format!("\"{}\"", &digest[..32]))
@@ -273,21 +291,7 @@ impl ObjectStore for MemoryStore {
     async fn list(&self, request: &ListRequest) -> Result<ListPage, StoreError> {
         let date = Some(self.now());
         let state = self.state();
-        let next = |lower: &Bound<String>| {
-            let mut rest = state.objects.range((lower.clone(), Bound::Unbounded));
-            Ok(rest
-                .find(|(_, versions)| versions.last().is_some_and(|v| v.content.is_some()))
-                .map(|(key, _)| key.clone()))
-        };
-        let describe = |key: &str| {
-            Ok(state.current(key).map(|(version, content)| Listed {
-                key: key.to_owned(),
-                size_bytes: content.bytes.len() as u64,
-                etag: content.etag.clone(),
-                last_modified: version.written,
-            }))
-        };
-        let page = listing::assemble(request, next, describe)?;
+        let page = listing::assemble(request, |_| Ok(&*state))?;
         Ok(ListPage { date, ..page })
     }
 
