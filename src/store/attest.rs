@@ -127,6 +127,7 @@ pub async fn attest(
     Box::pin(observe(&prober, &mut seen)).await;
     seen.left_behind = Box::pin(clean::clean(&prober, seen.mode, began + options.deadline)).await;
     seen.denied = prober.denied();
+    seen.unreachable = seen.unreachable.or(prober.rejected());
     seen.elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     evaluate(&seen)
 }

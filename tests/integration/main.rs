@@ -9,5 +9,6 @@ mod support {
     pub(crate) mod s3_server;
 }
 
+mod attest;
 mod conformance;
 mod s3_store;

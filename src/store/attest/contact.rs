@@ -1,11 +1,18 @@
 //! The first word with each endpoint: whether it answers at all, and what time it has there.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::diagnose::{Cause, Diagnosis, diagnose};
-use super::prober::{Prober, settled};
+use super::prober::Prober;
 use super::{Check, ClockReading, Endpoint};
-use crate::store::{Payload, PutMode, PutReceipt, StoreError, StoreErrorKind, Versioning};
+use crate::store::keys::Key;
+use crate::store::{Payload, PutMode, StoreError, StoreErrorKind, Versioning};
+
+/// Tries of the first word, and the pause between them.
+const TRIES: usize = 3;
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// How the first word ended.
 pub(super) enum Contact {
@@ -68,32 +75,34 @@ async fn contact(
             .await?;
         Ok::<_, StoreError>((sent, receipt))
     };
-    // Only what says "later" is worth a second try here; the deadline is for the dead.
-    let patient = async {
-        match put().await {
-            Err(error)
-                if matches!(
-                    error.kind,
-                    StoreErrorKind::Throttled | StoreErrorKind::Conflict
-                ) =>
-            {
-                settled(put).await
-            }
-            result => result,
-        }
-    };
-    let answer: Result<(Timestamp, PutReceipt), StoreError> =
-        match tokio::time::timeout_at(prober.until, patient).await {
-            Ok(result) => result,
-            Err(_) => {
-                let kind = StoreErrorKind::Unavailable;
-                Err(StoreError::new(kind, "put", &key, "no reply in time"))
-            }
-        };
+    let answer = patiently(prober, &key, put).await;
     let (sent, receipt) = answer?;
     let received = prober.clock.now();
     let ahead_ms = receipt.date.map(|date| ahead_ms(date, sent, received));
     Ok((ahead_ms, receipt.date))
+}
+
+/// Sends the first put, and again where something answered or broke at once: one hiccup must not stop a
+/// service from starting. What cannot be connected to is not asked twice, since the deadline is for it.
+async fn patiently<T, F>(
+    prober: &Prober<'_>,
+    key: &Key,
+    put: impl Fn() -> F,
+) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let kind = StoreErrorKind::Unavailable;
+    let mut last = StoreError::new(kind, "put", key, "no reply in time");
+    for _ in 0..TRIES {
+        match tokio::time::timeout_at(prober.until, put()).await {
+            Ok(Err(error)) if error.kind.is_undecided() => last = error,
+            Ok(result) => return result,
+            Err(_) => break,
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Err(last)
 }
 
 /// How far the store is ahead. Its date was true at some time between sending and receiving: what lies

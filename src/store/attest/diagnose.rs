@@ -71,6 +71,7 @@ const PHRASES: &[(&str, Cause)] = &[
     ("requesttimetooskewed", Cause::Clock),
     ("requestexpired", Cause::Clock),
     ("invalidaccesskeyid", Cause::AccessKey),
+    ("notsignedup", Cause::AccessKey),
     ("invalidtoken", Cause::ExpiredCredentials),
     ("expiredtoken", Cause::ExpiredCredentials),
     ("signaturedoesnotmatch", Cause::SecretKey),
@@ -93,6 +94,7 @@ const PHRASES: &[(&str, Cause)] = &[
     ("failed to lookup address", Cause::HostName),
     ("cannot connect", Cause::Connection),
     ("invalid http", Cause::NotS3),
+    ("unexpected message from connection", Cause::NotS3),
     ("connection refused", Cause::Connection),
     ("connection closed before", Cause::NotS3),
     ("the connection failed", Cause::Connection),
@@ -182,6 +184,21 @@ impl Cause {
                 "the store refuses a plain write: check `store.url`, `store.endpoint` and the bucket's policy"
             }
         }
+    }
+}
+
+impl Cause {
+    /// Returns whether it is about who asks or when, not about what is asked: then every request fails.
+    pub(super) const fn is_of_identity(self) -> bool {
+        matches!(
+            self,
+            Self::NoCredentials
+                | Self::CredentialSource
+                | Self::AccessKey
+                | Self::SecretKey
+                | Self::ExpiredCredentials
+                | Self::Clock
+        )
     }
 }
 

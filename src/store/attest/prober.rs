@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, TryStreamExt};
 use tokio::time::{Duration, Instant};
 
-use super::{AttestOptions, Check, CheckName, Outcome, Target};
+use super::{AttestOptions, Check, CheckName, Diagnosis, Outcome, Target, diagnose};
 use crate::clock::Clock;
 use crate::ids::IdSource;
 use crate::limits;
@@ -44,6 +44,8 @@ struct State {
     keys: BTreeSet<String>,
     uploads: Vec<Upload>,
     denied: BTreeSet<String>,
+    /// The first refusal of the credentials as such.
+    rejected: Option<Diagnosis>,
 }
 
 impl<'a> Prober<'a> {
@@ -123,12 +125,23 @@ impl<'a> Prober<'a> {
         self.state().denied.clone()
     }
 
+    /// Why the credentials are not taken any more, if that was so: a permission has nothing to do with it.
+    pub(super) fn rejected(&self) -> Option<Diagnosis> {
+        self.state().rejected.clone()
+    }
+
     /// Ends a check by an error that it did not provoke. `permission` is what the call needs.
     pub(super) fn trouble(&self, permission: &str, error: &StoreError) -> Check {
         let outcome = match error.kind {
             StoreErrorKind::Denied => {
-                self.state().denied.insert(permission.to_owned());
-                Outcome::Denied
+                let diagnosis = diagnose(error);
+                if diagnosis.cause.is_of_identity() {
+                    self.state().rejected.get_or_insert(diagnosis);
+                    Outcome::Unknown
+                } else {
+                    self.state().denied.insert(permission.to_owned());
+                    Outcome::Denied
+                }
             }
             StoreErrorKind::NotImplemented => Outcome::Unsupported,
             StoreErrorKind::NotFound
