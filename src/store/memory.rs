@@ -19,6 +19,7 @@ use crate::clock::SharedClock;
 use crate::digest::{Sha256Digest, tagged_hash};
 use crate::store::keys::Key;
 use crate::store::listing::{self, Marker, SortedKeys};
+use crate::store::probe::ProbePut;
 use crate::store::{
     DeleteFence, DeleteReceipt, ETag, GetOptions, GetReply, Head, ListPage, ListRequest, Listed,
     ListedUpload, ListedVersion, Object, ObjectMeta, ObjectStore, Part, Payload, PutMode,
@@ -480,6 +481,22 @@ impl ObjectStore for MemoryStore {
             }
         }
         Ok(page)
+    }
+
+    async fn put_probe(
+        &self,
+        key: &Key,
+        probe: ProbePut,
+        mode: PutMode,
+    ) -> Result<PutReceipt, StoreError> {
+        let claim_holds = probe.claim_holds();
+        let payload = probe.arrive().await;
+        if !claim_holds {
+            let detail = "the checksum is not that of the bytes";
+            let kind = StoreErrorKind::Rejected;
+            return Err(StoreError::new(kind, "put", key, detail));
+        }
+        self.put(key, payload, mode).await
     }
 }
 

@@ -13,6 +13,7 @@ mod support {
     pub(crate) mod s3_server;
 }
 
+mod attest;
 mod conformance;
 mod http_bad_input;
 mod http_contract;
