@@ -49,7 +49,22 @@ lacks_of() { # NAME plain|versioned
 
 has_versions() { case $1 in seaweedfs | ministack | minio) true ;; *) false ;; esac; }
 
-is_refused() { case $1 in rclone | s3s-fs) true ;; *) false ;; esac; }
+# What attestation must find: rclone ignores the condition; s3s-fs honours it one request at a time, so
+# that only a race or a slow writer shows what it loses.
+expectation_of() {
+  case $1 in
+    rclone) echo refused:create_ignored ;;
+    s3s-fs) echo refused:create_not_atomic,create_loses_to_slow_writer ;;
+  esac
+}
+
+version_of() {
+  case $1 in
+    seaweedfs) echo $seaweedfs_version ;; ministack) echo $ministack_version ;;
+    rclone) echo $rclone_version ;; s3s-fs) echo $s3s_fs_version ;;
+    minio) "${MINIO_BIN:-minio}" --version 2>/dev/null | awk 'NR == 1 { print $3 }' ;;
+  esac
+}
 
 python_package() { # NAME PACKAGE==VERSION
   local venv=$state/$1/venv
@@ -158,7 +173,9 @@ export SPILLBOX_TEST_VERSIONED_BUCKET=$(has_versions "$1" && echo "$bucket-versi
 export SPILLBOX_TEST_CONTENDERS=$(contenders_of "$1")
 export SPILLBOX_TEST_LACKS=$(lacks_of "$1" plain)
 export SPILLBOX_TEST_VERSIONED_LACKS=$(lacks_of "$1" versioned)
-export SPILLBOX_TEST_EXPECT=$(is_refused "$1" && echo refused)
+export SPILLBOX_TEST_EXPECT=$(expectation_of "$1")
+export SPILLBOX_TEST_STORE_VERSION=$(version_of "$1")
+export SPILLBOX_TEST_ATTESTATIONS=$state/attestations
 export AWS_ACCESS_KEY_ID=$access_key
 export AWS_SECRET_ACCESS_KEY=$secret_key
 export AWS_REGION=us-east-1

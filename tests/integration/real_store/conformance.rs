@@ -2,18 +2,14 @@
 
 use spillbox::store::testing::{CASES, run_case};
 
-use super::endpoint::{Ground, Mode, expects_refusal};
+use super::endpoint::{Ground, Mode, setting};
 use super::suite::Suite;
 
 async fn conformance(mode: Mode) {
-    if expects_refusal() {
-        println!("skipped: attestation is to refuse this store");
-        return;
-    }
     let Some(ground) = Ground::open(mode).await else {
         return;
     };
-    let only = super::endpoint::setting("SPILLBOX_TEST_ONLY");
+    let only = setting("SPILLBOX_TEST_ONLY");
     let mut suite = Suite::begin(format!("{} conformance", ground.name));
     for case in CASES {
         if !case.applies_to(&ground.capabilities)

@@ -16,24 +16,47 @@ pub(super) enum Mode {
     Versioned,
 }
 
+/// What attestation is to say of the endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expectation {
+    Trusted,
+    Refused,
+}
+
 /// A bucket behind the endpoint, and what is known of it.
 #[derive(Debug)]
 pub(super) struct Ground {
+    /// The server's name.
+    pub(super) server: String,
     /// For the reports: the server's name and the mode.
     pub(super) name: String,
+    pub(super) url: String,
+    pub(super) bucket: String,
     pub(super) store: SharedStore,
     pub(super) capabilities: Capabilities,
+    /// Codes of which a refusal must have one.
+    pub(super) reasons: Vec<String>,
+    pub(super) ids: SystemIds,
     prefix: String,
-    ids: SystemIds,
 }
 
 impl Ground {
-    /// Opens the bucket of `mode`; says why and answers `None` where there is nothing to run on.
+    /// Opens the bucket of `mode` for a suite that needs a sound store.
     pub(super) async fn open(mode: Mode) -> Option<Self> {
+        Self::open_for(mode, Expectation::Trusted).await
+    }
+
+    /// Opens the bucket of `mode`; says why and answers `None` where the suite does not apply.
+    pub(super) async fn open_for(mode: Mode, wanted: Expectation) -> Option<Self> {
         let Some(url) = setting("SPILLBOX_TEST_ENDPOINT") else {
             println!("skipped: SPILLBOX_TEST_ENDPOINT is not set");
             return None;
         };
+        let (expectation, reasons) = expectation();
+        if expectation != wanted {
+            println!("skipped: this endpoint is expected to be {expectation:?}");
+            return None;
+        }
         let (bucket, lacks) = match mode {
             Mode::Plain => ("SPILLBOX_TEST_BUCKET", "SPILLBOX_TEST_LACKS"),
             Mode::Versioned => (
@@ -46,12 +69,12 @@ impl Ground {
             return None;
         };
         let settings = S3Settings {
-            bucket,
-            endpoint: Some(url),
+            bucket: bucket.clone(),
+            endpoint: Some(url.clone()),
             ..S3Settings::default()
         };
         let store: SharedStore = Arc::new(S3Store::connect(&settings).await.unwrap());
-        let name = setting("SPILLBOX_TEST_STORE").unwrap_or_else(|| "unnamed".to_owned());
+        let server = setting("SPILLBOX_TEST_STORE").unwrap_or_else(|| "unnamed".to_owned());
         let mut prefix = setting("SPILLBOX_TEST_PREFIX").unwrap_or_default();
         if !prefix.is_empty() && !prefix.ends_with('/') {
             prefix.push('/');
@@ -59,18 +82,31 @@ impl Ground {
         let contenders = setting("SPILLBOX_TEST_CONTENDERS").map_or(32, |text| {
             text.parse().expect("SPILLBOX_TEST_CONTENDERS is a number")
         });
-        let versioning = match mode {
+        let versioning = match (mode, wanted) {
             // A bucket of one's own may be of any kind.
-            Mode::Plain => store.versioning().await.unwrap(),
-            Mode::Versioned => Versioning::Enabled,
+            (Mode::Plain, Expectation::Trusted) => store.versioning().await.unwrap(),
+            (Mode::Plain, Expectation::Refused) => Versioning::NeverEnabled,
+            (Mode::Versioned, _) => Versioning::Enabled,
         };
+        let lacks = setting(lacks).unwrap_or_default();
         Some(Self {
-            name: format!("{name} {mode:?}").to_lowercase(),
-            store,
-            capabilities: capabilities(contenders, versioning, &setting(lacks).unwrap_or_default()),
-            prefix,
+            name: format!("{server} {mode:?}").to_lowercase(),
+            capabilities: capabilities(contenders, versioning, &lacks),
             ids: SystemIds::default(),
+            server,
+            url,
+            bucket,
+            store,
+            reasons,
+            prefix,
         })
+    }
+
+    /// Whether the server runs on this machine.
+    pub(super) fn is_local(&self) -> bool {
+        ["//127.0.0.1", "//localhost", "//[::1]"]
+            .iter()
+            .any(|host| self.url.contains(host))
     }
 
     /// A prefix that nobody else uses; ends in a slash.
@@ -80,13 +116,15 @@ impl Ground {
     }
 }
 
-/// Whether attestation is expected to refuse the endpoint, so that no other suite means anything.
-pub(super) fn expects_refusal() -> bool {
-    match setting("SPILLBOX_TEST_EXPECT").as_deref() {
-        None => false,
-        Some("refused") => true,
-        Some(other) => panic!("SPILLBOX_TEST_EXPECT is `refused` or absent, not `{other}`"),
-    }
+/// What `SPILLBOX_TEST_EXPECT` says: nothing, or `refused:` and the codes of the findings.
+fn expectation() -> (Expectation, Vec<String>) {
+    let Some(text) = setting("SPILLBOX_TEST_EXPECT") else {
+        return (Expectation::Trusted, Vec::new());
+    };
+    let reasons = text.strip_prefix("refused:");
+    let reasons = reasons.expect("SPILLBOX_TEST_EXPECT is `refused:CODE,…` or absent");
+    let reasons = reasons.split(',').map(str::to_owned).collect();
+    (Expectation::Refused, reasons)
 }
 
 pub(super) fn setting(name: &str) -> Option<String> {

@@ -18,7 +18,7 @@ use spillbox::store::keys::{Key, KeySpace};
 use spillbox::store::testing::remove_all;
 use spillbox::store::{DeleteFence, ListRequest, PutMode, SharedStore, Versioning, paging};
 
-use super::endpoint::{Ground, Mode, expects_refusal};
+use super::endpoint::{Ground, Mode};
 use super::suite::Suite;
 use crate::support::crash::Crashing;
 use crate::support::library::{body, log, read_all, receipt, replica_under, request};
@@ -336,10 +336,6 @@ const SIZES: [usize; 12] = [
 ];
 
 async fn saves(mode: Mode) {
-    if expects_refusal() {
-        println!("skipped: attestation is to refuse this store");
-        return;
-    }
     let Some(ground) = Ground::open(mode).await else {
         return;
     };
