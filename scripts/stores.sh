@@ -87,7 +87,7 @@ start() { # NAME COMMAND…
   echo $! >"$state/$name/pid"
 }
 
-answers() { curl -s -o /dev/null --max-time 2 "http://127.0.0.1:$1/"; }
+answers() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 wait_for() { # NAME PORT
   local tries=0

@@ -11,7 +11,7 @@
 //! | `SPILLBOX_TEST_VERSIONED_BUCKET` | one whose versioning is enabled; optional |
 //! | `SPILLBOX_TEST_PREFIX` | where in both the suites work; optional |
 //! | `SPILLBOX_TEST_CONTENDERS` | writers of one key in every suite, savers included; 32 |
-//! | `SPILLBOX_TEST_LACKS`, `SPILLBOX_TEST_VERSIONED_LACKS` | capabilities that the server does not have in such a bucket, by the names of `store::testing::Capabilities` |
+//! | `SPILLBOX_TEST_LACKS`, `SPILLBOX_TEST_VERSIONED_LACKS` | capabilities that the server does not have in such a bucket, by the names of `store::testing::Capabilities`; `unknown`: attestation finds it out |
 //! | `SPILLBOX_TEST_EXPECT` | `refused:CODE,…`: attestation must refuse the store with a finding of such a code, and no other suite runs |
 //! | `SPILLBOX_TEST_ONLY` | part of a name: only these cases of the conformance suite |
 //! | `SPILLBOX_TEST_ATTESTATIONS` | a directory: attestations are kept there as JSON, with `SPILLBOX_TEST_STORE_VERSION` |

@@ -5,9 +5,18 @@ use std::sync::Arc;
 
 use spillbox::clock::{Clock, SystemClock};
 use spillbox::ids::{IdSource, SystemIds};
+use spillbox::store::attest::CheckName;
 use spillbox::store::s3::{S3Settings, S3Store};
 use spillbox::store::testing::Capabilities;
 use spillbox::store::{SharedStore, Versioning};
+
+use super::attestation::{attest_once, passed};
+
+/// In place of a list of what a store lacks.
+const UNKNOWN: &str = "unknown";
+
+/// What the product can do without, and attestation does not look for.
+const NEEDLESS: &str = "nested_keys,refuses_replaced_parts,exact_prefixes,byte_order";
 
 /// Which of an endpoint's buckets a suite works in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,15 +46,12 @@ pub(super) struct Ground {
     /// Codes of which a refusal must have one.
     pub(super) reasons: Vec<String>,
     pub(super) ids: SystemIds,
+    /// Nothing is known of what the store lacks.
+    pub(super) is_unknown: bool,
     prefix: String,
 }
 
 impl Ground {
-    /// Opens the bucket of `mode` for a suite that needs a sound store.
-    pub(super) async fn open(mode: Mode) -> Option<Self> {
-        Self::open_for(mode, Expectation::Trusted).await
-    }
-
     /// Opens the bucket of `mode`; says why and answers `None` where the suite does not apply.
     pub(super) async fn open_for(mode: Mode, wanted: Expectation) -> Option<Self> {
         let Some(url) = setting("SPILLBOX_TEST_ENDPOINT") else {
@@ -54,7 +60,7 @@ impl Ground {
         };
         let (expectation, reasons) = expectation();
         if expectation != wanted {
-            println!("skipped: this endpoint is expected to be {expectation:?}");
+            println!("skipped: attestation is expected to find this endpoint {expectation:?}");
             return None;
         }
         let (bucket, lacks) = match mode {
@@ -88,18 +94,44 @@ impl Ground {
             (Mode::Plain, Expectation::Refused) => Versioning::NeverEnabled,
             (Mode::Versioned, _) => Versioning::Enabled,
         };
+        let kind = match versioning {
+            Versioning::NeverEnabled => "plain",
+            Versioning::Enabled => "versioned",
+            Versioning::Suspended => "suspended",
+        };
         let lacks = setting(lacks).unwrap_or_default();
-        Some(Self {
-            name: format!("{server} {mode:?}").to_lowercase(),
-            capabilities: capabilities(contenders, versioning, &lacks),
+        let is_unknown = lacks == UNKNOWN;
+        let lacks = if is_unknown { NEEDLESS } else { &lacks };
+        let ground = Self {
+            name: format!("{server} {kind}"),
+            capabilities: capabilities(contenders, versioning, lacks),
             ids: SystemIds::default(),
+            is_unknown,
             server,
             url,
             bucket,
             store,
             reasons,
             prefix,
-        })
+        };
+        Some(ground)
+    }
+
+    /// Opens the bucket of `mode` for a suite that needs a sound store; what is not known of the store
+    /// is taken from its attestation.
+    pub(super) async fn open(mode: Mode) -> Option<Self> {
+        let mut ground = Self::open_for(mode, Expectation::Trusted).await?;
+        if ground.is_unknown {
+            let attestation = attest_once(&ground, &ground.fresh_prefix()).await;
+            if !attestation.is_writable() {
+                println!("skipped: attestation does not let this store be written to");
+                return None;
+            }
+            let passed = |name| passed(&attestation, name);
+            ground.capabilities.delete_if_match = passed(CheckName::DeleteIfMatch);
+            ground.capabilities.delete_if_match_in_races = passed(CheckName::DeleteRace);
+        }
+        Some(ground)
     }
 
     /// Whether the server runs on this machine.
