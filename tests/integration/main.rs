@@ -19,6 +19,7 @@ mod http_list;
 mod http_read;
 mod http_save;
 mod http_socket;
+mod main_job;
 mod read_cases;
 mod s3_store;
 mod save_budget;
