@@ -12,6 +12,7 @@
 //! ```
 
 pub mod artifact;
+pub mod cli;
 pub mod clock;
 pub mod digest;
 pub mod error;
