@@ -25,7 +25,8 @@ fn options() -> AttestOptions {
     AttestOptions {
         contenders: 8,
         rounds: 8,
-        ..AttestOptions::default()
+        // A busy machine must not decide what is found.
+        deadline: Duration::from_secs(60),
     }
 }
 
@@ -125,12 +126,10 @@ async fn each_measured_server_gets_its_verdict_and_keeps_nothing(
         .quirks(quirks)
         .versioning(versioning)
         .start();
-    let began = Instant::now();
     let attestation = attested(&server).await;
     let name = quirks.name;
     assert_eq!(attestation.verdict, verdict, "{name}: {attestation:#?}");
     assert_eq!(attestation.delete_fence, fence, "{name}: {attestation:#?}");
-    assert!(began.elapsed() < Duration::from_secs(5), "{name}");
     assert_nothing_is_left(&server, name);
 }
 
@@ -289,7 +288,7 @@ async fn unreachable(store: impl ObjectStore + 'static) -> Attestation {
         ..options()
     };
     let attestation = attest(&target, &SystemClock, &SystemIds::default(), options).await;
-    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!(attestation.exit_code(), 1, "{attestation:#?}");
     attestation
 }
@@ -357,10 +356,8 @@ async fn a_missing_bucket_is_told_by_the_server_itself() {
         ..S3Server::settings()
     };
     let attestation = unreachable(server.store_with(&settings)).await;
-    assert_eq!(
-        attestation.findings[0].meaning, "the bucket does not exist",
-        "{attestation:#?}"
-    );
+    let meanings = attestation.findings.iter().map(|f| f.meaning.as_str());
+    assert_eq!(meanings.collect::<Vec<_>>(), ["the bucket does not exist"]);
 }
 
 #[tokio::test]

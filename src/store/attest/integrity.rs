@@ -54,6 +54,15 @@ pub(super) async fn bytes(prober: &Prober<'_>) -> Step {
     match fetch(prober.store(0), &key, options).await {
         Ok(Some(part)) if part == want.slice(65_000..66_000) => {}
         Ok(_) => return Err(Check::failed(format!("bytes {range:?} came back wrong"))),
+        Err(error)
+            if matches!(
+                error.kind,
+                StoreErrorKind::InvalidRange | StoreErrorKind::Rejected
+            ) =>
+        {
+            let said = error.detail;
+            return Err(Check::failed(format!("a read of bytes {range:?}: {said}")));
+        }
         Err(error) => return Err(prober.trouble("s3:GetObject", &error)),
     }
     Ok(Check::passed(format!(

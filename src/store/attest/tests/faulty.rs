@@ -1,4 +1,8 @@
 //! A store over the reference store that misbehaves in one way.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "each method knows the faults that concern it, and passes the others on"
+)]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -153,7 +157,7 @@ impl Faulty {
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
         match (self.fault, &result) {
             (Fault::ConflictsForLosers, Err(error))
-                if error.is(StoreErrorKind::AlreadyExists) && number % 2 == 0 =>
+                if error.is(StoreErrorKind::AlreadyExists) && number.is_multiple_of(2) =>
             {
                 self.error(StoreErrorKind::Conflict, "put")
             }
