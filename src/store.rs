@@ -22,6 +22,7 @@ use crate::store::keys::Key;
 use crate::store::probe::{BucketFacts, ProbePut};
 
 pub mod attest;
+pub mod checksum;
 pub mod keys;
 mod listing;
 pub mod local;

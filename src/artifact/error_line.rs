@@ -57,12 +57,19 @@ pub fn find_first_error_line(text: &[u8]) -> Option<ErrorHit> {
     let mut bound = text.len();
     for (fragment, words) in FRAGMENTS {
         for at in memmem::find_iter(&text[..bound], fragment) {
-            let line_start = memrchr(b'\n', &text[..at]).map_or(0, |lf| lf + 1);
-            let line_end = memchr(b'\n', &text[at..]).map_or(text.len(), |lf| at + lf);
-            let looked_at = &text[line_start..line_end.min(line_start + LOOKED_AT_BYTES)];
+            // Never looks back further than counts: one line may be the whole text.
+            let reach = at.saturating_sub(LOOKED_AT_BYTES);
+            let line_start = match memrchr(b'\n', &text[reach..at]) {
+                Some(lf) => reach + lf + 1,
+                None if reach == 0 => 0,
+                None => continue,
+            };
+            let looked_at = &text[line_start..text.len().min(line_start + LOOKED_AT_BYTES)];
+            let looked_at = &looked_at[..memchr(b'\n', looked_at).unwrap_or(looked_at.len())];
             if let Some(word) = word_around(looked_at, at - line_start, fragment.len(), words) {
                 // Another fragment may still match earlier, also within this line.
                 bound = at;
+                let line_end = memchr(b'\n', &text[at..]).map_or(text.len(), |lf| at + lf);
                 best = Some(ErrorHit {
                     line: line_start..line_end,
                     word: word.start + line_start..word.end + line_start,
@@ -78,6 +85,9 @@ pub fn find_first_error_line(text: &[u8]) -> Option<ErrorHit> {
 fn word_around(line: &[u8], at: usize, len: usize, words: &[&str]) -> Option<Range<usize>> {
     let is_letter = |index: usize| line.get(index).is_some_and(u8::is_ascii_alphabetic);
     let is_joined = |index: usize| line.get(index).is_some_and(|b| *b == b'_');
+    if at + len > line.len() {
+        return None;
+    }
     let start = at.checked_sub(1)?;
     let end = start
         + (start..line.len())

@@ -108,6 +108,10 @@ pub fn shell_quote(argument: &str) -> String {
     if !argument.is_empty() && argument.bytes().all(is_plain) {
         return argument.to_owned();
     }
+    force_quote(argument)
+}
+
+fn force_quote(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', "'\\''"))
 }
 
@@ -169,10 +173,6 @@ fn http_hint(target: &HintTarget<'_>, read_on: ReadOn) -> Option<String> {
         ),
     };
     Some(command)
-}
-
-fn force_quote(argument: &str) -> String {
-    format!("'{}'", argument.replace('\'', "'\\''"))
 }
 
 fn cli_hint(target: &HintTarget<'_>, read_on: ReadOn) -> String {

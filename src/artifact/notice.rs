@@ -51,6 +51,8 @@ pub struct ShownFacts {
     pub head_end: u64,
     /// Where the tail begins.
     pub tail_start: u64,
+    /// Bytes that are not shown.
+    pub omitted_bytes: u64,
     /// The last line of which the head shows something.
     pub head_last_line: u64,
     /// The first line of which the tail shows something.
@@ -89,7 +91,7 @@ impl Frame {
             ..
         } = shown;
         let mut marker = String::new();
-        let omission = Omission::Exact(tail_start - head_end).describe("bytes");
+        let omission = Omission::Exact(shown.omitted_bytes).describe("bytes");
         if !omission.is_empty() {
             push_line(
                 &mut marker,
@@ -175,8 +177,7 @@ fn headline(facts: &NoticeFacts<'_>, shown: &ShownFacts) -> String {
         let media_type: String = media_type.chars().take(NOTICE_TOOL_CHARS).collect();
         let _ = write!(line, " of {}", escape_field(&media_type));
     }
-    let omitted = shown.tail_start - shown.head_end;
-    let _ = write!(line, "; {omitted} bytes omitted");
+    let _ = write!(line, "; {} bytes omitted", shown.omitted_bytes);
     line
 }
 

@@ -76,7 +76,7 @@ pub fn retain(windows: &Windows, head_bytes: usize, tail_bytes: usize) -> Retain
 }
 
 /// Drops the beginning of a code point from the end.
-fn without_open_end(bytes: &[u8]) -> &[u8] {
+pub(crate) fn without_open_end(bytes: &[u8]) -> &[u8] {
     let last = bytes.len().saturating_sub(3)..bytes.len();
     for start in last.rev() {
         if let Err(error) = std::str::from_utf8(&bytes[start..])

@@ -291,6 +291,7 @@ fn longest_facts(input: &ReplacementInput<'_>, facts: &BodyFacts) -> ShownFacts 
     ShownFacts {
         head_end: size.saturating_sub(1),
         tail_start: size.saturating_sub(1),
+        omitted_bytes: size,
         head_last_line: facts.line_count,
         tail_first_line: facts.line_count,
         error_line: Some(facts.line_count),
@@ -323,6 +324,7 @@ fn shown_facts(input: &ReplacementInput<'_>, facts: &BodyFacts, preview: &Previe
     ShownFacts {
         head_end,
         tail_start,
+        omitted_bytes: preview.parts.omitted_bytes(),
         head_last_line: next_line + u64::from(!is_at_line_start),
         tail_first_line: lf_count - count_lf(tail) + 1,
         error_line: (!preview.is_hex)

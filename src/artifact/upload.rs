@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
 use crate::limits::PARTS_IN_FLIGHT;
+use crate::store::checksum;
 use crate::store::keys::Key;
 use crate::store::register::{Attempts, Stored};
 use crate::store::{Part, Payload, SharedStore, StoreError, StoreErrorKind, Upload};
@@ -117,13 +118,19 @@ impl PartUpload {
             }
         }
         let head = self.store.head(&self.upload.key).await?;
-        if head.meta.size_bytes != self.size_bytes {
-            let detail = format!(
-                "the stored object has {} bytes instead of {}",
-                head.meta.size_bytes, self.size_bytes
-            );
+        let contradiction = if head.meta.size_bytes == self.size_bytes {
+            let ours = checksum::of_parts(&self.parts);
+            checksum::contradiction(head.meta.checksum.as_deref(), &ours)
+        } else {
+            let (stored, sent) = (head.meta.size_bytes, self.size_bytes);
+            Some(format!(
+                "the stored object has {stored} bytes instead of {sent}"
+            ))
+        };
+        if let Some(detail) = contradiction {
+            let kind = StoreErrorKind::Rejected;
             return Err(StoreError::new(
-                StoreErrorKind::Rejected,
+                kind,
                 "complete_upload",
                 &self.upload.key,
                 detail,

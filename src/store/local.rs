@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rustix::fs::{AtFlags, Dir, FileType};
+use rustix::fs::{AtFlags, FileType};
 
 use crate::clock::SharedClock;
 use crate::ids::SharedIds;
@@ -61,7 +61,10 @@ impl LocalStore {
     pub fn open(root: &Path, clock: SharedClock, ids: SharedIds) -> Result<Self, StoreError> {
         let failed = |fault: Fault| fault.at("open", root.display());
         let tree = Tree::open(root).map_err(failed)?;
-        sweep(&tree, clock.now()).map_err(failed)?;
+        // A store that may only be read is a store still.
+        if let Err(error) = sweep(&tree, clock.now()).map_err(failed) {
+            tracing::warn!("stale temporary files stay: {error}");
+        }
         Ok(Self {
             inner: Arc::new(Inner { tree, clock, ids }),
             root: root.to_owned(),
@@ -120,7 +123,7 @@ async fn blocking<T: Send + 'static>(
 fn sweep(tree: &Tree, now: Timestamp) -> Result<u64, Fault> {
     let directory = tree.make_directory(TEMPORARY)?;
     let mut swept = 0;
-    for entry in Dir::read_from(&directory)? {
+    for entry in tree::entries(&directory)? {
         let entry = entry?;
         // `tmp` may be a key's first segment too; objects do not begin with the mark.
         let Some(name) = entry

@@ -12,6 +12,7 @@ use futures_util::TryStreamExt;
 use jiff::Timestamp;
 
 use crate::limits::{MAX_MANIFEST_BYTES, MAX_UNDECIDED_ATTEMPTS};
+use crate::store::checksum;
 use crate::store::keys::Key;
 use crate::store::{
     ETag, GetOptions, GetReply, ObjectMeta, ObjectStore, Payload, PutMode, PutReceipt, StoreError,
@@ -257,17 +258,18 @@ pub async fn create_body(
             .put(key, payload.clone(), PutMode::CreateIfAbsent)
             .await
         {
-            Ok(receipt) => return Ok(receipt.into()),
+            Ok(receipt) => {
+                let ours = checksum::of_payload(payload);
+                return match checksum::contradiction(receipt.checksum.as_deref(), &ours) {
+                    None => Ok(receipt.into()),
+                    Some(detail) => Err(rejected(key, detail)),
+                };
+            }
             Err(error) if error.is(StoreErrorKind::AlreadyExists) => match store.head(key).await {
                 Ok(head) => {
                     return match mismatch(&head.meta, payload) {
                         None => Ok(head.meta.into()),
-                        Some(detail) => Err(DecideError::Failed(StoreError::new(
-                            StoreErrorKind::Rejected,
-                            "put",
-                            key,
-                            detail,
-                        ))),
+                        Some(detail) => Err(rejected(key, detail)),
                     };
                 }
                 Err(head_error) if head_error.is(StoreErrorKind::NotFound) => StoreError {
@@ -297,17 +299,14 @@ fn mismatch(meta: &ObjectMeta, payload: &Payload) -> Option<String> {
             payload.size_bytes()
         ));
     }
-    let ours = crc32_checksum(payload.crc32());
-    let theirs = meta
-        .checksum
-        .as_deref()
-        .filter(|text| text.starts_with("crc32:"))?;
-    (theirs != ours).then(|| format!("the stored object's checksum is {theirs} instead of {ours}"))
+    checksum::contradiction(meta.checksum.as_deref(), &checksum::of_payload(payload))
 }
 
-/// Writes a CRC-32 as S3 does, with its algorithm: `crc32:<base64>`.
-pub fn crc32_checksum(crc32: u32) -> String {
-    use base64::Engine;
-    let encoded = base64::engine::general_purpose::STANDARD.encode(crc32.to_be_bytes());
-    format!("crc32:{encoded}")
+fn rejected(key: &Key, detail: String) -> DecideError {
+    DecideError::Failed(StoreError::new(
+        StoreErrorKind::Rejected,
+        "put",
+        key,
+        detail,
+    ))
 }

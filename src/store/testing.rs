@@ -156,7 +156,7 @@ cases! {
     race::compare_and_swap_loses_no_update: Any,
     race::a_stale_delete_keeps_the_object: DeleteIfMatch,
     race::a_stale_delete_never_takes_a_racing_overwrite: DeleteIfMatch,
-    race::one_of_many_deletes_and_creates_is_consistent: Any,
+    race::creates_and_deletes_do_not_disturb_their_neighbours: Any,
     race::readers_see_whole_objects_while_they_are_overwritten: Any,
     race::listings_are_exact_while_others_write: Any,
     versioned::create_only_is_refused_over_a_current_version: Enabled,

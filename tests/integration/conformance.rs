@@ -40,6 +40,8 @@ macro_rules! conformance {
     };
 }
 
+mod s3;
+
 fn versioned(versioning: Versioning) -> Capabilities {
     Capabilities {
         versioning,
@@ -97,7 +99,7 @@ conformance!(
         compare_and_swap_loses_no_update,
         a_stale_delete_keeps_the_object,
         a_stale_delete_never_takes_a_racing_overwrite,
-        one_of_many_deletes_and_creates_is_consistent,
+        creates_and_deletes_do_not_disturb_their_neighbours,
         readers_see_whole_objects_while_they_are_overwritten,
         listings_are_exact_while_others_write,
     ]
@@ -136,7 +138,7 @@ conformance!(
         compare_and_swap_loses_no_update,
         a_stale_delete_keeps_the_object,
         a_stale_delete_never_takes_a_racing_overwrite,
-        one_of_many_deletes_and_creates_is_consistent,
+        creates_and_deletes_do_not_disturb_their_neighbours,
         readers_see_whole_objects_while_they_are_overwritten,
         listings_are_exact_while_others_write,
         create_only_is_refused_over_a_current_version,
@@ -180,7 +182,7 @@ conformance!(
         compare_and_swap_loses_no_update,
         a_stale_delete_keeps_the_object,
         a_stale_delete_never_takes_a_racing_overwrite,
-        one_of_many_deletes_and_creates_is_consistent,
+        creates_and_deletes_do_not_disturb_their_neighbours,
         readers_see_whole_objects_while_they_are_overwritten,
         listings_are_exact_while_others_write,
         suspended_writes_replace_the_null_version,
@@ -221,7 +223,7 @@ conformance!(
         compare_and_swap_loses_no_update,
         a_stale_delete_keeps_the_object,
         a_stale_delete_never_takes_a_racing_overwrite,
-        one_of_many_deletes_and_creates_is_consistent,
+        creates_and_deletes_do_not_disturb_their_neighbours,
         readers_see_whole_objects_while_they_are_overwritten,
         listings_are_exact_while_others_write,
     ]

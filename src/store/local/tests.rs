@@ -431,6 +431,33 @@ async fn two_processes_on_one_directory_lose_nothing() {
     assert_eq!(read(&stores[1], &count).await, b"60");
 }
 
+/// The last delete takes the directory away, the next create makes it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_directory_that_empties_and_fills_fails_nobody() {
+    let fixture = Fixture::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..4 {
+        let store = fixture.store.clone();
+        tasks.spawn(async move {
+            let key = key(&format!("v1/a/b/c/{number}"));
+            for _ in 0..40 {
+                store
+                    .put(&key, "x".into(), PutMode::CreateIfAbsent)
+                    .await
+                    .unwrap();
+                store
+                    .put(&key, "y".into(), PutMode::Overwrite)
+                    .await
+                    .unwrap();
+                store.list(&all("v1/")).await.unwrap();
+                store.delete(&key, DeleteFence::None).await.unwrap();
+            }
+        });
+    }
+    tasks.join_all().await;
+    assert_eq!(fixture.files(), ["locks/", "tmp/", "uploads/"]);
+}
+
 #[tokio::test]
 async fn what_crashed_writers_left_is_swept_after_a_day() {
     let fixture = Fixture::new();

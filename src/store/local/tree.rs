@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use crate::digest::Sha256Digest;
@@ -159,6 +159,18 @@ pub(super) fn enter(at: impl AsFd, name: &str) -> Result<Option<OwnedFd>, Fault>
         Ok(directory) => Ok(Some(directory)),
         Err(Errno::NOENT) => Ok(None),
         Err(Errno::LOOP | Errno::NOTDIR) => Err(Fault::foreign(name)),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Begins to read a directory that was opened; one that was taken away meanwhile has no entries (only
+/// an empty one can be).
+pub(super) fn entries(
+    directory: &OwnedFd,
+) -> Result<impl Iterator<Item = Result<DirEntry, Errno>>, Fault> {
+    match Dir::read_from(directory) {
+        Ok(open) => Ok(Some(open).into_iter().flatten()),
+        Err(Errno::NOENT) => Ok(None.into_iter().flatten()),
         Err(errno) => Err(errno.into()),
     }
 }

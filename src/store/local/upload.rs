@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
 use jiff::Timestamp;
-use rustix::fs::{AtFlags, Dir, FileType};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use crate::ids::SharedIds;
@@ -21,7 +21,7 @@ use crate::store::local::fault::Fault;
 use crate::store::local::publish::{TemporaryFile, publish};
 use crate::store::local::tree::{
     ATTEMPTS, MARK, TEMPORARY, Tree, UPLOADS, contended, create_directory, create_file, enter,
-    modified, open_file, seal,
+    entries, modified, open_file, seal,
 };
 use crate::store::{ETag, ListedUpload, Part, Payload, PutMode, StoreErrorKind, Upload};
 
@@ -202,7 +202,7 @@ pub(super) fn remove(parent: &OwnedFd, name: &str) -> Result<(), Fault> {
             return Ok(());
         };
         let mut names = Vec::new();
-        for entry in Dir::read_from(&directory)? {
+        for entry in entries(&directory)? {
             let entry = entry?;
             if entry.file_type() != FileType::Directory {
                 names.push(entry.file_name().to_owned());
@@ -233,7 +233,7 @@ pub(super) fn list(tree: &Tree) -> Result<Vec<ListedUpload>, Fault> {
     let Some(parent) = tree.directory(UPLOADS)? else {
         return Ok(uploads);
     };
-    for entry in Dir::read_from(&parent)? {
+    for entry in entries(&parent)? {
         let entry = entry?;
         let Some(upload_id) = entry
             .file_name()

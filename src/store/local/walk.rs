@@ -6,14 +6,14 @@
 use std::ops::Bound;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Dir, FileType};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use crate::store::keys::Key;
 use crate::store::listing::SortedKeys;
 use crate::store::local::content::etag_of;
 use crate::store::local::fault::Fault;
-use crate::store::local::tree::{MARK, Tree, enter, modified, open_file};
+use crate::store::local::tree::{MARK, Tree, enter, entries, modified, open_file};
 use crate::store::{ETag, Listed, StoreError};
 
 /// The ETag listed for something that has an object's name and is no regular file: no object has it.
@@ -60,7 +60,7 @@ impl<'a> Walk<'a> {
         lower: &Bound<String>,
     ) -> Result<(), Fault> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&directory)? {
+        for entry in entries(&directory)? {
             let entry = entry?;
             let Ok(name) = entry.file_name().to_str() else {
                 continue;
@@ -190,3 +190,6 @@ fn kind_of(directory: &OwnedFd, name: &str) -> Result<Option<FileType>, Fault> {
         Err(errno) => Err(errno.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

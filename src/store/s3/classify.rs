@@ -259,12 +259,13 @@ impl Site<'_> {
             }
             _ => String::new(),
         };
+        let code = code.map_or_else(String::new, |code| format!(" {}", clip(code)));
         let said = message.map_or_else(String::new, |message| format!(": {}", clip(message)));
         let id = reply
             .request_id
             .as_deref()
             .map_or_else(String::new, |id| format!(" (request {})", clip(id)));
-        self.error(kind, format!("{advice}status {status} {text}{said}{id}"))
+        self.error(kind, format!("{advice}status {status}{code}{said}{id}"))
     }
 }
 

@@ -90,6 +90,10 @@ impl S3Store {
         parts: &[Part],
     ) -> Result<PutReceipt, StoreError> {
         let site = self.site(Call::Write, "complete upload", upload.key.as_str());
+        // Servers disagree on a list that names nothing: 400, 404, or an empty object.
+        if parts.is_empty() {
+            return Err(site.error(StoreErrorKind::Rejected, "an upload needs a part"));
+        }
         let mut listed = CompletedMultipartUpload::builder();
         for part in parts {
             let number = i32::try_from(part.number)
