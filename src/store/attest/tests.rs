@@ -145,7 +145,7 @@ async fn a_store_that_checks_and_then_writes_is_caught_by_the_races_only() {
 }
 
 #[tokio::test]
-async fn a_store_whose_writes_land_late_is_caught_by_the_slow_writer_alone() {
+async fn a_store_that_checks_before_the_body_comes_is_caught_by_held_back_bodies() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::ChecksBeforeTheBody).await;
     assert_eq!(attestation.exit_code(), 4);
     let found = failed(&attestation);
@@ -313,6 +313,19 @@ async fn a_store_without_slow_puts_is_attested_by_races() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::NoProbes).await;
     assert_eq!(attestation.exit_code(), 0);
     assert_eq!(codes(&attestation), [FindingCode::SlowWriterNotProbed]);
+}
+
+#[tokio::test]
+async fn endpoints_that_are_exact_alone_and_not_together_are_refused() {
+    let inner = memory(Versioning::NeverEnabled);
+    let endpoint =
+        || -> SharedStore { Arc::new(Faulty::new(Arc::clone(&inner), Fault::IsAtomicPerEndpoint)) };
+    let alone = attested(&target_of(vec![endpoint()])).await;
+    assert_eq!(alone.exit_code(), 0, "{alone:#?}");
+    let together = attested(&target_of(vec![endpoint(), endpoint()])).await;
+    assert_eq!(failed(&together), [CheckName::CreateRace]);
+    assert_eq!(together.exit_code(), 4);
+    assert_nothing_is_left(inner.as_ref()).await;
 }
 
 #[tokio::test]

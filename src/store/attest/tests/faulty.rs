@@ -30,6 +30,8 @@ pub(super) enum Fault {
     ChecksThenWrites,
     /// Looks when the head of a request is there, writes when the body is; quick bodies never show it.
     ChecksBeforeTheBody,
+    /// One step among the requests of one endpoint, two steps beside those of others.
+    IsAtomicPerEndpoint,
     IgnoresDeleteCondition,
     /// Looks, lets others in, deletes.
     DeletesAfterChecking,
@@ -64,6 +66,7 @@ pub(super) struct Faulty {
     /// What a stale read brings: the content before the last write, once.
     before: Mutex<HashMap<String, Option<Bytes>>>,
     unlisted: Mutex<HashMap<String, ()>>,
+    one_at_a_time: tokio::sync::Mutex<()>,
 }
 
 impl Faulty {
@@ -76,6 +79,7 @@ impl Faulty {
             writes: AtomicUsize::new(0),
             before: Mutex::default(),
             unlisted: Mutex::default(),
+            one_at_a_time: tokio::sync::Mutex::default(),
         }
     }
 
@@ -143,6 +147,14 @@ impl Faulty {
         };
         let result = match self.fault {
             Fault::IgnoresCreate if create => {
+                self.inner.put(key, payload, PutMode::Overwrite).await
+            }
+            Fault::IsAtomicPerEndpoint if create => {
+                let _turn = self.one_at_a_time.lock().await;
+                if self.content(key).await.is_some() {
+                    return self.error(StoreErrorKind::AlreadyExists, "put");
+                }
+                tokio::task::yield_now().await;
                 self.inner.put(key, payload, PutMode::Overwrite).await
             }
             Fault::ChecksThenWrites if create => {
