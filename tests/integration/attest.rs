@@ -14,6 +14,7 @@ use spillbox::store::attest::{
     Severity, Target, Verdict, attest, diagnose,
 };
 use spillbox::store::keys::{Key, KeySpace};
+use spillbox::store::probe::{BucketFacts, Encryption, PublicAccess};
 use spillbox::store::s3::{S3Settings, S3Store};
 use spillbox::store::{ObjectStore, PutMode, StoreErrorKind};
 
@@ -221,6 +222,44 @@ async fn the_number_of_requests_is_bounded() {
     let options = options();
     let bound = options.rounds * (options.contenders + 2) + 350;
     assert!(requests <= bound, "{requests} > {bound}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_probe_is_framed_and_each_has_its_length_and_checksum() {
+    let server = S3Server::start();
+    attested(&server).await;
+    let entries = server.log().entries();
+    let puts = entries.iter().filter(|entry| entry.seen.op == Op::Put);
+    for entry in puts {
+        let headers = &entry.seen.headers;
+        assert!(headers.contains_key("content-length"), "{headers:?}");
+        assert!(headers.contains_key("x-amz-checksum-crc32"), "{headers:?}");
+        assert!(!headers.contains_key("content-encoding"), "{headers:?}");
+        assert!(!headers.contains_key("x-amz-trailer"), "{headers:?}");
+    }
+}
+
+/// A refusal that is an answer, and one that is none.
+#[tokio::test]
+async fn what_a_bucket_does_not_have_is_told_from_what_it_does_not_say() {
+    let facts = async |status, code| {
+        let server = S3Server::start();
+        let refuse = Action::Refuse { status, code };
+        server.fault(Fault::on(Op::Other, refuse).always());
+        server.store().bucket_facts().await
+    };
+    let unknown = BucketFacts::default();
+    assert_eq!(facts(403, "AccessDenied").await, unknown);
+    assert_eq!(facts(501, "NotImplemented").await, unknown);
+    let off = facts(404, "ServerSideEncryptionConfigurationNotFoundError").await;
+    assert_eq!(off.encryption, Some(Encryption::Off));
+    assert_eq!(off.object_lock, None);
+    let open = facts(404, "NoSuchPublicAccessBlockConfiguration").await;
+    assert_eq!(open.public_access, Some(PublicAccess::NotBlocked));
+    let unlocked = facts(404, "ObjectLockConfigurationNotFoundError").await;
+    assert_eq!(unlocked.object_lock, Some(false));
+    let ruleless = facts(404, "NoSuchLifecycleConfiguration").await;
+    assert_eq!(ruleless.aborts_stale_uploads, Some(false));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

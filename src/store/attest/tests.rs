@@ -290,6 +290,29 @@ async fn a_store_that_never_answers_is_told_within_ten_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn looking_for_a_stored_attestation_takes_no_more_time_from_a_dead_start() {
+    let began = Instant::now();
+    let store = Arc::new(Faulty::new(memory(Versioning::NeverEnabled), Fault::Hangs));
+    let target = target_of(vec![store]);
+    let ids = SystemIds::default();
+    let (attestation, reused) = attest_or_reuse(&target, &SystemClock, &ids, options()).await;
+    assert!(!reused);
+    assert_eq!(attestation.exit_code(), 1);
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn nothing_stays_where_the_versioning_state_may_not_be_read() {
+    for versioning in [Versioning::NeverEnabled, Versioning::Enabled] {
+        let attestation = faulty(versioning, Fault::Denies("get versioning")).await;
+        assert_eq!(attestation.exit_code(), 3);
+        assert_eq!(attestation.delete_fence, Fence::None);
+        let found = codes(&attestation);
+        assert!(!found.contains(&FindingCode::ProbesLeft), "{found:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_stops_answering_half_way_is_not_trusted() {
     let began = Instant::now();
     let inner = memory(Versioning::NeverEnabled);
