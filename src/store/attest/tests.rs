@@ -83,7 +83,7 @@ fn failed(attestation: &Attestation) -> Vec<CheckName> {
         .collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_reference_store_is_trusted_in_every_mode_and_left_as_it_was() {
     for (versioning, fence) in [
         (Versioning::NeverEnabled, Fence::IfMatch),
@@ -123,7 +123,7 @@ async fn faulty(versioning: Versioning, fault: Fault) -> Attestation {
     attestation
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_store_that_ignores_create_is_refused() {
     for versioning in [Versioning::NeverEnabled, Versioning::Enabled] {
         let attestation = faulty(versioning, Fault::IgnoresCreate).await;
@@ -134,7 +134,7 @@ async fn a_store_that_ignores_create_is_refused() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_store_that_checks_and_then_writes_is_caught_by_the_races_only() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::ChecksThenWrites).await;
     assert_eq!(attestation.exit_code(), 4);
@@ -144,7 +144,7 @@ async fn a_store_that_checks_and_then_writes_is_caught_by_the_races_only() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_store_that_checks_before_the_body_comes_is_caught_by_held_back_bodies() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::ChecksBeforeTheBody).await;
     assert_eq!(attestation.exit_code(), 4);
@@ -153,7 +153,7 @@ async fn a_store_that_checks_before_the_body_comes_is_caught_by_held_back_bodies
     assert!(!found.contains(&CheckName::CreateTwice), "{found:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn ignored_delete_conditions_leave_no_fence_unless_there_are_versions() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::IgnoresDeleteCondition).await;
     assert_eq!(attestation.exit_code(), 3);
@@ -163,7 +163,7 @@ async fn ignored_delete_conditions_leave_no_fence_unless_there_are_versions() {
     assert_eq!(attestation.delete_fence, Fence::VersionId);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_delete_condition_that_only_a_race_breaks_is_no_fence() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::DeletesAfterChecking).await;
     assert_eq!(failed(&attestation), [CheckName::DeleteRace]);
@@ -171,7 +171,7 @@ async fn a_delete_condition_that_only_a_race_breaks_is_no_fence() {
     assert_eq!(attestation.exit_code(), 3);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_version_is_deleted_where_versioning_was_never_enabled() {
     let inner = memory(Versioning::NeverEnabled);
     let store = Arc::new(Faulty::new(inner, Fault::VersionDeleteTakesCurrent));
@@ -180,7 +180,7 @@ async fn no_version_is_deleted_where_versioning_was_never_enabled() {
     assert_eq!(store.version_deletes.load(Ordering::Relaxed), 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_version_delete_that_takes_the_newer_object_is_seen() {
     for versioning in [Versioning::Enabled, Versioning::Suspended] {
         let store = Arc::new(Faulty::new(
@@ -195,7 +195,7 @@ async fn a_version_delete_that_takes_the_newer_object_is_seen() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn stale_reads_and_listings_are_refused() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::StaleReads).await;
     assert_eq!(attestation.exit_code(), 4);
@@ -205,7 +205,7 @@ async fn stale_reads_and_listings_are_refused() {
     assert_eq!(codes(&attestation), [FindingCode::StaleListings]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_cache_that_says_unchanged_is_refused() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::AlwaysUnchanged).await;
     assert_eq!(codes(&attestation), [FindingCode::FalseNotModified]);
@@ -215,14 +215,14 @@ async fn a_cache_that_says_unchanged_is_refused() {
     assert_eq!(attestation.exit_code(), 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn upload_framing_that_stays_in_the_object_is_refused() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::FramesBodies).await;
     assert!(codes(&attestation).contains(&FindingCode::BytesAltered));
     assert_eq!(attestation.exit_code(), 4);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn unverified_checksums_are_findings_and_no_restriction() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::IgnoresChecksums).await;
     assert_eq!(
@@ -232,7 +232,7 @@ async fn unverified_checksums_are_findings_and_no_restriction() {
     assert_eq!(attestation.exit_code(), 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_clock_that_is_off_restricts() {
     let store_clock = Arc::new(ManualClock::new(
         SystemClock.now() - SignedDuration::from_mins(61),
@@ -245,7 +245,7 @@ async fn a_clock_that_is_off_restricts() {
     assert!(evidence.contains("is -36"), "{evidence}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_missing_permission_is_named_and_the_rest_attested() {
     for (operation, permission) in [
         ("list", "s3:ListBucket"),
@@ -268,7 +268,7 @@ async fn a_missing_permission_is_named_and_the_rest_attested() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn credentials_that_may_not_write_leave_reading() {
     let store = Arc::new(Faulty::new(
         memory(Versioning::NeverEnabled),
@@ -301,7 +301,7 @@ async fn looking_for_a_stored_attestation_takes_no_more_time_from_a_dead_start()
     assert!(began.elapsed() < Duration::from_secs(10));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_stays_where_the_versioning_state_may_not_be_read() {
     for versioning in [Versioning::NeverEnabled, Versioning::Enabled] {
         let attestation = faulty(versioning, Fault::Denies("get versioning")).await;
@@ -323,7 +323,7 @@ async fn a_store_that_stops_answering_half_way_is_not_trusted() {
     assert!(codes(&attestation).contains(&FindingCode::ProbesLeft));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn conflicts_and_throttling_for_losers_are_no_fault() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::ConflictsForLosers).await;
     assert_eq!(attestation.exit_code(), 0, "{attestation:#?}");
@@ -331,14 +331,14 @@ async fn conflicts_and_throttling_for_losers_are_no_fault() {
     assert_eq!(attestation.exit_code(), 0, "{attestation:#?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_store_without_slow_puts_is_attested_by_races() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::NoProbes).await;
     assert_eq!(attestation.exit_code(), 0);
     assert_eq!(codes(&attestation), [FindingCode::SlowWriterNotProbed]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn endpoints_that_are_exact_alone_and_not_together_are_refused() {
     let inner = memory(Versioning::NeverEnabled);
     let endpoint =
@@ -351,7 +351,7 @@ async fn endpoints_that_are_exact_alone_and_not_together_are_refused() {
     assert_nothing_is_left(inner.as_ref()).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn two_endpoints_of_different_stores_are_refused() {
     let stores: Vec<SharedStore> = vec![
         memory(Versioning::NeverEnabled),
@@ -361,13 +361,13 @@ async fn two_endpoints_of_different_stores_are_refused() {
     assert_eq!(attestation.exit_code(), 4);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_endpoint_is_unreachable_and_no_panic() {
     let attestation = attested(&target_of(Vec::new())).await;
     assert_eq!(attestation.exit_code(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn requests_are_bounded_by_the_options() {
     let store = Arc::new(Faulty::new(memory(Versioning::Enabled), Fault::None));
     attested(&target_of(vec![share(&store)])).await;
@@ -378,7 +378,7 @@ async fn requests_are_bounded_by_the_options() {
     assert!(requests <= bound, "{requests} > {bound}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_attestation_is_reused_until_something_changes() {
     let clock = ManualClock::new(SystemClock.now());
     let ids = SeededIds::new(1);
@@ -413,7 +413,7 @@ async fn an_attestation_is_reused_until_something_changes() {
     assert!(!start(&target, options()).await.1, "a day later");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_refusal_ends_the_trust_in_what_was_stored_before() {
     let (clock, ids) = (SystemClock, SystemIds::default());
     let inner = memory(Versioning::NeverEnabled);
@@ -429,7 +429,7 @@ async fn a_refusal_ends_the_trust_in_what_was_stored_before() {
     assert!(!reused);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stored_attestation_that_cannot_be_read_is_made_again() {
     let store = memory(Versioning::NeverEnabled);
     let target = target_of(vec![share(&store)]);
@@ -445,7 +445,7 @@ async fn a_stored_attestation_that_cannot_be_read_is_made_again() {
     assert!(load(&target).await.unwrap().is_some());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn freshness_ends_after_a_day_and_does_not_begin_tomorrow() {
     let store = memory(Versioning::NeverEnabled);
     let attestation = attested(&target_of(vec![store])).await;
@@ -472,7 +472,7 @@ fn a_fingerprint_knows_the_bucket_and_the_set_of_endpoints() {
     assert_ne!(target.fingerprint(), target_of(vec![store]).fingerprint());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_table_says_what_to_do_and_nothing_raw() {
     let store = Arc::new(Faulty::new(
         memory(Versioning::NeverEnabled),
@@ -495,7 +495,7 @@ async fn the_table_says_what_to_do_and_nothing_raw() {
     assert!(table.lines().all(|line| line.len() < 200));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_json_has_the_names_that_scripts_read() {
     let attestation = attested(&target_of(vec![memory(Versioning::Enabled)])).await;
     let json = serde_json::to_value(&attestation).unwrap();
@@ -508,7 +508,7 @@ async fn the_json_has_the_names_that_scripts_read() {
     assert_eq!(back, attestation);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_store_that_is_busy_at_first_is_attested_and_a_full_one_is_not() {
     let attestation = faulty(Versioning::NeverEnabled, Fault::BusyAtFirst).await;
     assert_eq!(attestation.exit_code(), 0, "{attestation:#?}");
