@@ -140,6 +140,7 @@ pub async fn attest_or_reuse(
     ids: &dyn IdSource,
     options: AttestOptions,
 ) -> (Attestation, bool) {
+    let began = Instant::now();
     let reused = tokio::time::timeout(
         limits::ATTEST_CLEANUP_RESERVE,
         record::reusable(target, clock, options.bounded()),
@@ -147,7 +148,11 @@ pub async fn attest_or_reuse(
     if let Ok(Some(attestation)) = reused.await {
         return (attestation, true);
     }
-    let attestation = attest(target, clock, ids, options).await;
+    let left = AttestOptions {
+        deadline: options.deadline.saturating_sub(began.elapsed()),
+        ..options
+    };
+    let attestation = attest(target, clock, ids, left).await;
     if attestation.verdict != Verdict::Unreachable
         && let Some(endpoint) = target.endpoints.first()
     {

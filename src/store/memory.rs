@@ -489,14 +489,7 @@ impl ObjectStore for MemoryStore {
         probe: ProbePut,
         mode: PutMode,
     ) -> Result<PutReceipt, StoreError> {
-        let claim_holds = probe.claim_holds();
-        let payload = probe.arrive().await;
-        if !claim_holds {
-            let detail = "the checksum is not that of the bytes";
-            let kind = StoreErrorKind::Rejected;
-            return Err(StoreError::new(kind, "put", key, detail));
-        }
-        self.put(key, payload, mode).await
+        self.put(key, probe.verified(key).await?, mode).await
     }
 }
 

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use crate::store::Payload;
+use crate::store::keys::Key;
+use crate::store::{Payload, StoreError, StoreErrorKind};
 
 /// A put that shows how a store takes it. Only attestation makes one.
 #[derive(Debug)]
@@ -44,6 +45,19 @@ impl ProbePut {
     pub fn claim_holds(&self) -> bool {
         self.claimed_crc32
             .is_none_or(|claimed| claimed == self.payload.crc32())
+    }
+
+    /// As [`arrive`](Self::arrive), for stores that verify checksums.
+    ///
+    /// # Errors
+    /// [`StoreErrorKind::Rejected`] where the claimed checksum is not the payload's.
+    pub async fn verified(self, key: &Key) -> Result<Payload, StoreError> {
+        if !self.claim_holds() {
+            let detail = "the checksum is not that of the bytes";
+            let kind = StoreErrorKind::Rejected;
+            return Err(StoreError::new(kind, "put", key, detail));
+        }
+        Ok(self.arrive().await)
     }
 }
 

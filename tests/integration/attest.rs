@@ -14,6 +14,7 @@ use spillbox::store::attest::{
     Severity, Target, Verdict, attest, diagnose,
 };
 use spillbox::store::keys::{Key, KeySpace};
+use spillbox::store::probe::{BucketFacts, Encryption, PublicAccess};
 use spillbox::store::s3::{S3Settings, S3Store};
 use spillbox::store::{ObjectStore, PutMode, StoreErrorKind};
 
@@ -25,7 +26,8 @@ fn options() -> AttestOptions {
     AttestOptions {
         contenders: 8,
         rounds: 8,
-        ..AttestOptions::default()
+        // A busy machine must not decide what is found.
+        deadline: Duration::from_secs(60),
     }
 }
 
@@ -125,12 +127,10 @@ async fn each_measured_server_gets_its_verdict_and_keeps_nothing(
         .quirks(quirks)
         .versioning(versioning)
         .start();
-    let began = Instant::now();
     let attestation = attested(&server).await;
     let name = quirks.name;
     assert_eq!(attestation.verdict, verdict, "{name}: {attestation:#?}");
     assert_eq!(attestation.delete_fence, fence, "{name}: {attestation:#?}");
-    assert!(began.elapsed() < Duration::from_secs(5), "{name}");
     assert_nothing_is_left(&server, name);
 }
 
@@ -225,6 +225,44 @@ async fn the_number_of_requests_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_probe_is_framed_and_each_has_its_length_and_checksum() {
+    let server = S3Server::start();
+    attested(&server).await;
+    let entries = server.log().entries();
+    let puts = entries.iter().filter(|entry| entry.seen.op == Op::Put);
+    for entry in puts {
+        let headers = &entry.seen.headers;
+        assert!(headers.contains_key("content-length"), "{headers:?}");
+        assert!(headers.contains_key("x-amz-checksum-crc32"), "{headers:?}");
+        assert!(!headers.contains_key("content-encoding"), "{headers:?}");
+        assert!(!headers.contains_key("x-amz-trailer"), "{headers:?}");
+    }
+}
+
+/// A refusal that is an answer, and one that is none.
+#[tokio::test]
+async fn what_a_bucket_does_not_have_is_told_from_what_it_does_not_say() {
+    let facts = async |status, code| {
+        let server = S3Server::start();
+        let refuse = Action::Refuse { status, code };
+        server.fault(Fault::on(Op::Other, refuse).always());
+        server.store().bucket_facts().await
+    };
+    let unknown = BucketFacts::default();
+    assert_eq!(facts(403, "AccessDenied").await, unknown);
+    assert_eq!(facts(501, "NotImplemented").await, unknown);
+    let off = facts(404, "ServerSideEncryptionConfigurationNotFoundError").await;
+    assert_eq!(off.encryption, Some(Encryption::Off));
+    assert_eq!(off.object_lock, None);
+    let open = facts(404, "NoSuchPublicAccessBlockConfiguration").await;
+    assert_eq!(open.public_access, Some(PublicAccess::NotBlocked));
+    let unlocked = facts(404, "ObjectLockConfigurationNotFoundError").await;
+    assert_eq!(unlocked.object_lock, Some(false));
+    let ruleless = facts(404, "NoSuchLifecycleConfiguration").await;
+    assert_eq!(ruleless.aborts_stale_uploads, Some(false));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn faults_of_the_moment_are_no_faults_of_the_store() {
     for action in [
         Action::Refuse {
@@ -289,7 +327,7 @@ async fn unreachable(store: impl ObjectStore + 'static) -> Attestation {
         ..options()
     };
     let attestation = attest(&target, &SystemClock, &SystemIds::default(), options).await;
-    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!(attestation.exit_code(), 1, "{attestation:#?}");
     attestation
 }
@@ -357,10 +395,8 @@ async fn a_missing_bucket_is_told_by_the_server_itself() {
         ..S3Server::settings()
     };
     let attestation = unreachable(server.store_with(&settings)).await;
-    assert_eq!(
-        attestation.findings[0].meaning, "the bucket does not exist",
-        "{attestation:#?}"
-    );
+    let meanings = attestation.findings.iter().map(|f| f.meaning.as_str());
+    assert_eq!(meanings.collect::<Vec<_>>(), ["the bucket does not exist"]);
 }
 
 #[tokio::test]

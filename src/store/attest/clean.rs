@@ -33,9 +33,15 @@ pub(super) async fn clean(prober: &Prober<'_>, mode: Mode, until: Instant) -> u6
     });
     let mut left: u64 = futures_util::future::join_all(aborts).await.iter().sum();
     left += match mode {
-        Mode::Enabled | Mode::Suspended => versions(prober, &keys, until).await,
-        // Where the state is unknown these are our own scratch keys: a marker is the worst that stays.
-        Mode::NeverEnabled | Mode::Unknown => objects(prober, keys, until).await,
+        Mode::Enabled | Mode::Suspended => versions(prober, &keys, until)
+            .await
+            .unwrap_or(keys.len() as u64),
+        Mode::NeverEnabled => objects(prober, keys, until).await,
+        // These are our own scratch keys. What is listed after their deletes shows that there are versions.
+        Mode::Unknown => {
+            let objects = objects(prober, keys.clone(), until).await;
+            objects + versions(prober, &keys, until).await.unwrap_or(0)
+        }
     };
     left
 }
@@ -57,22 +63,23 @@ async fn objects(prober: &Prober<'_>, mut keys: BTreeSet<String>, until: Instant
     keys.len() as u64
 }
 
-async fn versions(prober: &Prober<'_>, keys: &BTreeSet<String>, until: Instant) -> u64 {
+/// Deletes every version that is listed; answers how many are left, `None` where none can be listed.
+async fn versions(prober: &Prober<'_>, keys: &BTreeSet<String>, until: Instant) -> Option<u64> {
     let mut left = 0;
     for _ in 0..PASSES {
         let listed = tokio::time::timeout_at(until, listed_versions(prober, keys)).await;
         let Ok(Ok(found)) = listed else {
-            return keys.len() as u64;
+            return None;
         };
         if found.is_empty() {
-            return 0;
+            return Some(0);
         }
         let targets = found
             .into_iter()
             .map(|(key, id)| (key, DeleteFence::Version(id)));
         left = delete_all(prober, targets.collect(), until).await;
     }
-    left
+    Some(left)
 }
 
 /// Deletes side by side; answers how many deletes were not acknowledged.

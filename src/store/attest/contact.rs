@@ -76,6 +76,12 @@ async fn contact(
         Ok::<_, StoreError>((sent, receipt))
     };
     let answer = patiently(prober, &key, put).await;
+    if answer
+        .as_ref()
+        .is_err_and(|error| !error.kind.is_undecided())
+    {
+        prober.forget_key(&key);
+    }
     let (sent, receipt) = answer?;
     let received = prober.clock.now();
     let ahead_ms = receipt.date.map(|date| ahead_ms(date, sent, received));
@@ -92,7 +98,7 @@ async fn patiently<T, F>(
 where
     F: Future<Output = Result<T, StoreError>>,
 {
-    let kind = StoreErrorKind::Unavailable;
+    let kind = StoreErrorKind::Ambiguous;
     let mut last = StoreError::new(kind, "put", key, "no reply in time");
     for _ in 0..TRIES {
         match tokio::time::timeout_at(prober.until, put()).await {

@@ -151,6 +151,7 @@ async fn one_race(prober: &Prober<'_>, round: usize, is_late: bool) -> Step<Ruli
     let conductor = async move {
         // A server that holds the key's lock lets only one body begin.
         let _ = timeout(GATHER, join_all(reached)).await;
+        tokio::time::sleep(SETTLE).await;
         drop(releases);
     };
     let (results, ()) = futures_util::join!(join_all(puts), conductor);

@@ -109,6 +109,11 @@ impl<'a> Prober<'a> {
         self.state().keys.clone()
     }
 
+    /// Nothing was written under a key: there is nothing to remove.
+    pub(super) fn forget_key(&self, key: &Key) {
+        self.state().keys.remove(key.as_str());
+    }
+
     pub(super) fn note_upload(&self, upload: &Upload) {
         self.state().uploads.push(upload.clone());
     }

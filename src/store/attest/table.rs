@@ -27,7 +27,7 @@ fn head(text: &mut String, attestation: &Attestation) {
         Verdict::Trusted => "trusted",
         Verdict::Restricted => "usable with restrictions",
         Verdict::Refused => "refused for writing (reading works with --read-only)",
-        Verdict::Unreachable => "unreachable, nothing is known",
+        Verdict::Unreachable => "not known: the store cannot be reached, or answers too little",
     };
     let mode = match attestation.mode {
         Mode::NeverEnabled => "never enabled",

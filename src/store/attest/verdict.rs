@@ -121,7 +121,7 @@ pub fn evaluate(seen: &Observations) -> Attestation {
         }
     }
     if seen.left_behind > 0 {
-        let what = format!("{} probe objects", seen.left_behind);
+        let what = format!("probes left: {}", seen.left_behind);
         findings.add(Code::ProbesLeft, what);
     }
     let mut findings = findings.0;

@@ -1,4 +1,8 @@
 //! A store over the reference store that misbehaves in one way.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "each method knows the faults that concern it, and passes the others on"
+)]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,6 +30,8 @@ pub(super) enum Fault {
     ChecksThenWrites,
     /// Looks when the head of a request is there, writes when the body is; quick bodies never show it.
     ChecksBeforeTheBody,
+    /// One step among the requests of one endpoint, two steps beside those of others.
+    IsAtomicPerEndpoint,
     IgnoresDeleteCondition,
     /// Looks, lets others in, deletes.
     DeletesAfterChecking,
@@ -60,6 +66,7 @@ pub(super) struct Faulty {
     /// What a stale read brings: the content before the last write, once.
     before: Mutex<HashMap<String, Option<Bytes>>>,
     unlisted: Mutex<HashMap<String, ()>>,
+    one_at_a_time: tokio::sync::Mutex<()>,
 }
 
 impl Faulty {
@@ -72,6 +79,7 @@ impl Faulty {
             writes: AtomicUsize::new(0),
             before: Mutex::default(),
             unlisted: Mutex::default(),
+            one_at_a_time: tokio::sync::Mutex::default(),
         }
     }
 
@@ -141,6 +149,14 @@ impl Faulty {
             Fault::IgnoresCreate if create => {
                 self.inner.put(key, payload, PutMode::Overwrite).await
             }
+            Fault::IsAtomicPerEndpoint if create => {
+                let _turn = self.one_at_a_time.lock().await;
+                if self.content(key).await.is_some() {
+                    return self.error(StoreErrorKind::AlreadyExists, "put");
+                }
+                tokio::task::yield_now().await;
+                self.inner.put(key, payload, PutMode::Overwrite).await
+            }
             Fault::ChecksThenWrites if create => {
                 if self.content(key).await.is_some() {
                     return self.error(StoreErrorKind::AlreadyExists, "put");
@@ -153,7 +169,7 @@ impl Faulty {
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
         match (self.fault, &result) {
             (Fault::ConflictsForLosers, Err(error))
-                if error.is(StoreErrorKind::AlreadyExists) && number % 2 == 0 =>
+                if error.is(StoreErrorKind::AlreadyExists) && number.is_multiple_of(2) =>
             {
                 self.error(StoreErrorKind::Conflict, "put")
             }

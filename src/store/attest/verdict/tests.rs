@@ -408,7 +408,7 @@ fn probes_that_stay_are_told() {
     let attestation = evaluate(&seen);
     assert_eq!(attestation.exit_code(), 0);
     assert_eq!(codes(&attestation), [Code::ProbesLeft]);
-    assert_eq!(attestation.findings[0].evidence, "3 probe objects");
+    assert_eq!(attestation.findings[0].evidence, "probes left: 3");
 }
 
 #[test]
