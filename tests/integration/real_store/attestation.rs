@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use spillbox::clock::SystemClock;
+use spillbox::limits::ATTEST_DEADLINE;
 use spillbox::store::attest::{
     AttestOptions, Attestation, CheckName, Endpoint, Fence, Finding, Outcome, Severity, Target,
     Verdict, attest, attest_or_reuse, render_table,
@@ -20,8 +21,11 @@ use super::suite::Suite;
 /// A store that is refused by luck is trusted by luck: each of so many attestations refuses it.
 const REFUSALS: usize = 5;
 
-/// What is asked of a server on this machine.
+/// What is asked of a server on this machine, unless it makes writers of one key wait for each other:
+/// then only the deadline holds.
 const HEALTHY_TIME: Duration = Duration::from_secs(5);
+/// Fewer contenders in the settings mean such a server.
+const MANY_CONTENDERS: usize = 8;
 const TRIES_OF_TIME: usize = 3;
 
 fn target(ground: &Ground, prefix: &str) -> Target {
@@ -151,16 +155,21 @@ async fn is_trusted(mode: Mode) {
         .await;
     if ground.is_local() {
         suite
-            .case("a_healthy_server_here_is_attested_in_five_seconds", async {
+            .case("a_server_here_is_attested_in_time", async {
+                let limit = if ground.capabilities.contenders < MANY_CONTENDERS {
+                    ATTEST_DEADLINE
+                } else {
+                    HEALTHY_TIME
+                };
                 let mut took = Duration::from_millis(attestation.elapsed_ms);
                 // The machine may have been busy with other things.
                 for _ in 1..TRIES_OF_TIME {
-                    if took >= HEALTHY_TIME {
+                    if took >= limit {
                         let again = attest_once(&ground, &prefix).await;
                         took = took.min(Duration::from_millis(again.elapsed_ms));
                     }
                 }
-                assert!(took < HEALTHY_TIME, "{took:?}");
+                assert!(took < limit, "{took:?}");
             })
             .await;
     }
