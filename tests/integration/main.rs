@@ -13,6 +13,7 @@ mod support {
     pub(crate) mod s3_server;
 }
 
+mod attest;
 mod cli_files;
 mod cli_run;
 mod cli_serve;
