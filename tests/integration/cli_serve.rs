@@ -188,10 +188,7 @@ fn a_body_over_the_cap_is_refused_by_its_name_while_it_is_still_being_sent() {
         &place.store_url(),
     ]);
     serve.env("SPILLBOX_LIMITS__MAX_BODY_BYTES", "100000");
-    let service = Service::spawn(serve);
-    while !service.is_ready() {
-        std::thread::yield_now();
-    }
+    let service = Service::ready(serve);
     write(&place.file("large"), &vec![b'x'; 20_000_000]);
     for line in ["spillbox put large", "cat large | spillbox put"] {
         let mut put = place.shell(line);

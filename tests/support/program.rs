@@ -2,11 +2,15 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::support::s3_server::{ACCESS_KEY, BUCKET, S3Server, SECRET_KEY};
+
+/// Between two looks at `/readyz`.
+const READY_POLL: Duration = Duration::from_millis(5);
 
 /// The binary under test.
 pub(crate) fn binary() -> &'static str {
@@ -197,7 +201,8 @@ pub(crate) struct Service {
     pub(crate) url: String,
     /// The process.
     pub(crate) child: Child,
-    log: BufReader<ChildStderr>,
+    /// Reads the log all the time: a service whose log nobody takes stands still.
+    log: Option<std::thread::JoinHandle<String>>,
 }
 
 impl Service {
@@ -205,9 +210,14 @@ impl Service {
     pub(crate) fn start(store: &str, more: &[&str]) -> Self {
         let mut command = bare(&["serve", "--listen", "127.0.0.1:0", "--store", store]);
         command.args(more);
+        Self::ready(command)
+    }
+
+    /// Starts it and waits until it is ready.
+    pub(crate) fn ready(command: Command) -> Self {
         let service = Self::spawn(command);
         while !service.is_ready() {
-            std::thread::yield_now();
+            std::thread::sleep(READY_POLL);
         }
         service
     }
@@ -225,6 +235,12 @@ impl Service {
                 break rest.trim().split('"').next().unwrap().to_owned();
             }
         };
+        let log = std::thread::spawn(move || {
+            let mut rest = String::new();
+            let _ = log.read_to_string(&mut rest);
+            rest
+        });
+        let log = Some(log);
         Self { url, child, log }
     }
 
@@ -242,8 +258,7 @@ impl Service {
 
     /// Waits for the end; returns the status and the rest of the log.
     pub(crate) fn wait(mut self) -> (i32, String) {
-        let mut rest = String::new();
-        self.log.read_to_string(&mut rest).unwrap();
+        let rest = self.log.take().unwrap().join().unwrap();
         let status = self.child.wait().unwrap();
         (status.code().unwrap_or(-1), rest)
     }
