@@ -29,23 +29,22 @@ COLUMNS = [
 WORDS = {"passed": "exact", "failed": "**broken**", "skipped": "–"}
 
 
-def verdict_of(attestation, names):
-    """The worst end of some checks, in a word; which of them it was where only a part failed."""
+def end_of(attestation, names):
+    """The worst end of some checks, in a word."""
     ends = {row["check"]: row["outcome"] for row in attestation["checks"]}
-    found = [(name, ends.get(name, "skipped")) for name in names]
-    failed = [name for name, end in found if end == "failed"]
+    failed = [name for name in names if ends.get(name) == "failed"]
     if failed:
         is_race = all(name.endswith(("_race", "_slow_writer")) for name in failed)
-        return "**broken in races**" if is_race and len(names) > 1 else WORDS["failed"]
-    tried = [end for _, end in found if end != "skipped"]
+        return "**broken in races**" if is_race else WORDS["failed"]
+    tried = [ends[name] for name in names if ends.get(name, "skipped") != "skipped"]
+    odd = [end for end in tried if end != "passed"]
     if not tried:
         return WORDS["skipped"]
-    odd = [end for end in tried if end != "passed"]
     return odd[0] if odd else WORDS["passed"]
 
 
-def words(name, attestation, names):
-    word = verdict_of(attestation, names)
+def cell(name, attestation, names):
+    word = end_of(attestation, names)
     if name == "wrong checksum":
         return {"exact": "refused", "**broken**": "taken"}.get(word, word)
     if name in ("304", "multipart"):
@@ -61,7 +60,7 @@ def row(kept):
         attestation["measured_at"][:10],
         f"**{attestation['verdict']}**",
         f"`{attestation['delete_fence']}`",
-        *(words(name, attestation, names) for name, names in COLUMNS),
+        *(cell(name, attestation, names) for name, names in COLUMNS),
         f"{attestation['rounds']} × {attestation['contenders']}",
     ]
     return "| " + " | ".join(cells) + " |"
@@ -69,13 +68,13 @@ def row(kept):
 
 def findings(kept):
     attestation = kept["attestation"]
-    graver = [f for f in attestation["findings"] if f["severity"] not in ("note", "warning")]
-    lesser = [f for f in attestation["findings"] if f["severity"] in ("note", "warning")]
     mode = MODES.get(attestation["mode"], attestation["mode"])
-    lines = [f"* **{kept['store']}, {mode}**: "]
-    parts = [f"`{f['code']}` ({f['evidence']})" if f["evidence"] else f"`{f['code']}`" for f in graver]
-    parts += [f"`{f['code']}`" for f in lesser]
-    return lines[0] + (", ".join(parts) if parts else "nothing") + "."
+    parts = []
+    for finding in attestation["findings"]:
+        is_grave = finding["severity"] not in ("note", "warning")
+        evidence = f" ({finding['evidence']})" if is_grave and finding["evidence"] else ""
+        parts.append(f"`{finding['code']}`{evidence}")
+    return f"* **{kept['store']}, {mode}**: {', '.join(parts) or 'nothing'}."
 
 
 def main():
