@@ -70,14 +70,18 @@ python_package() { # NAME PACKAGE==VERSION
   local venv=$state/$1/venv
   if [ ! -x "$venv/bin/python" ]; then
     say "installing $2"
-    python3 -m venv "$venv" 2>/dev/null || { rm -rf "$venv"; install_venv; python3 -m venv "$venv"; }
+    # Debian's Python says on standard output that it has no venv.
+    python3 -m venv "$venv" >/dev/null 2>&1 ||
+      { rm -rf "$venv"; install_venv; python3 -m venv "$venv" >&2; }
   fi
   "$venv/bin/pip" install --quiet --disable-pip-version-check "$2" >&2
 }
 
 install_venv() {
   command -v apt-get >/dev/null || die "python3 -m venv does not work here; install it"
-  apt-get update -qq >&2 && apt-get install -y -qq python3-venv >&2
+  local as_root=
+  [ "$(id -u)" = 0 ] || as_root=sudo
+  { $as_root apt-get update -qq && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv; } >&2
 }
 
 # As little optimised as it can be: the build is what this server costs (83 s of CPU time; 125 s at

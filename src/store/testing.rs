@@ -1,4 +1,4 @@
-//! The contract of [`ObjectStore`](crate::store::ObjectStore) in executable form.
+//! The contract of [`ObjectStore`] in executable form.
 //!
 //! It is library code, so that the same cases run over the backends in the tests and over a real
 //! endpoint from a script. A backend is finished when every case that applies to it passes, races
