@@ -28,6 +28,7 @@ pub mod notice;
 mod own_body;
 pub mod preview;
 pub mod read;
+pub mod read_lines;
 pub mod receipt;
 pub mod replacement;
 pub mod request;

@@ -17,13 +17,28 @@ use crate::error::ErrorCode;
 use crate::http::problem::Problem;
 use crate::http::request_id::RequestIds;
 
+mod accept;
 pub mod access_log;
+pub mod app;
+mod artifact_path;
+mod bytes;
+mod caller;
 pub mod condition;
+mod disposition;
+mod failure;
+mod health;
+mod lines;
+mod list;
 pub mod problem;
 pub mod query;
 pub mod range;
+mod refused_body;
+mod reply;
 pub mod request_id;
+mod save;
 pub mod session_path;
+mod stat;
+mod upload_headers;
 
 /// Wraps the routes: fallbacks, panic catcher, access log and request ids, in that order from the
 /// inside, so that a caught panic is logged and answered with the request's id.

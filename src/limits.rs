@@ -138,6 +138,16 @@ pub const HEX_PREVIEW_BYTES: usize = 256;
 /// needs a few more.
 pub const MAX_FILE_NAME_BYTES: usize = 200;
 
+/// A media type is two names of at most 127 bytes each and few parameters (RFC 6838 §4.2).
+pub const MAX_MEDIA_TYPE_BYTES: usize = 512;
+
+/// What is read on of a body whose request was refused: many clients look at the reply only after
+/// they have sent everything, and a connection closed on unread bytes would show them a reset instead.
+pub const REFUSED_BODY_DRAIN_BYTES: u64 = 64 << 20;
+
+/// Time for [`REFUSED_BODY_DRAIN_BYTES`].
+pub const REFUSED_BODY_DRAIN_TIME: Duration = Duration::from_secs(10);
+
 /// Temporary files of the local store are swept when they are older: far above
 /// [`UPLOAD_DEADLINE`], so that nobody can still be writing one.
 pub const STALE_TEMPORARY: Duration = Duration::from_secs(24 * 3600);

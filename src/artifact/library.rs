@@ -7,9 +7,11 @@ use moka::future::Cache;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+use crate::artifact::confirmed::ConfirmedManifest;
 use crate::artifact::format::StoreFormat;
 use crate::artifact::locator::LocatorBase;
 use crate::artifact::manifest_access::Manifests;
+use crate::artifact::receipt::Receipt;
 use crate::artifact::session::Sessions;
 use crate::clock::SharedClock;
 use crate::ids::{ArtifactId, DecisionId, SharedIds, Tenant};
@@ -111,6 +113,11 @@ impl Library {
     /// Returns the options in force.
     pub fn options(&self) -> &LibraryOptions {
         &self.options
+    }
+
+    /// Builds the receipt of an artifact as of now.
+    pub fn receipt(&self, manifest: &ConfirmedManifest) -> Receipt {
+        Receipt::of(manifest, self.orphan_ttl(), self.clock.now())
     }
 
     /// Waits until every save and every abort that has begun is over. New ones may still begin.

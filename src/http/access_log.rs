@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
 use axum::response::Response;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::http::problem::Problem;
 use crate::http::request_id::RequestId;
@@ -18,7 +18,16 @@ pub async fn log_request(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let id = request.extensions().get::<RequestId>().cloned();
     let response = next.run(request).await;
-    let code = response.extensions().get::<Problem>().map(Problem::code);
+    let problem = response.extensions().get::<Problem>();
+    let code = problem.map(Problem::code);
+    if let Some(cause) = problem.and_then(Problem::cause) {
+        warn!(
+            error.type = code.map(|code| code.as_str()),
+            error.cause = cause,
+            request_id = id.as_ref().map_or("", RequestId::as_str),
+            "a request failed",
+        );
+    }
     info!(
         http.request.method = %method,
         http.route = route.as_ref().map_or("", MatchedPath::as_str),

@@ -5,7 +5,7 @@
 //! once more with the id in it.
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -30,6 +30,7 @@ struct Facts {
     detail: String,
     deletion: Option<Deletion>,
     request_id: Option<String>,
+    cause: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -58,6 +59,7 @@ impl Problem {
             detail: detail.into(),
             deletion: None,
             request_id: None,
+            cause: None,
             headers: Vec::new(),
         }))
     }
@@ -94,6 +96,18 @@ impl Problem {
     pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
         self.0.request_id = Some(id.into());
         self
+    }
+
+    /// Adds what led to it, for the log only: it may name keys, endpoints and what a store said.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl std::fmt::Display) -> Self {
+        self.0.cause = Some(cause.to_string());
+        self
+    }
+
+    /// Returns what led to it.
+    pub(crate) fn cause(&self) -> Option<&str> {
+        self.0.cause.as_deref()
     }
 
     /// Creates the problem for an error reply that none of our code made (an extractor's rejection).
@@ -148,6 +162,9 @@ impl Problem {
             .headers
             .insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         parts.headers.insert(CONTENT_LENGTH, json.len().into());
+        // A cached 404 would hide what is saved later, and a 410 or 503 speaks of this moment.
+        let no_store = HeaderValue::from_static("no-store");
+        parts.headers.insert(CACHE_CONTROL, no_store);
         for (name, value) in &self.0.headers {
             parts.headers.insert(name, value.clone());
         }
@@ -234,6 +251,13 @@ mod tests {
         assert_eq!(members["digest"], "sha256:00");
         assert_eq!(members["size_bytes"], serde_json::Value::Null);
         assert!(members.get("request_id").is_none());
+    }
+
+    #[test]
+    fn the_cause_is_for_the_log_alone() {
+        let problem = Problem::new(ErrorCode::StoreDenied, "d").caused_by("put `v1/t/x`: 403");
+        assert_eq!(problem.cause(), Some("put `v1/t/x`: 403"));
+        assert!(!json(&problem).to_string().contains("v1/t/x"));
     }
 
     #[test]

@@ -7,6 +7,9 @@ use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+
 use crate::error::ErrorCode;
 use crate::http::problem::{Problem, excerpt};
 
@@ -149,6 +152,19 @@ impl Query {
                 .map_err(|rule: T::Err| InvalidParameterError::new(name, rule.to_string()))
         };
         self.text(name).map(parse).transpose()
+    }
+}
+
+/// Extracts nothing: the path takes no parameters, and says so to who sends one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NoQuery;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        Query::parse(parts.uri.query(), &[])?;
+        Ok(Self)
     }
 }
 

@@ -6,11 +6,21 @@
 
 #[path = "../support"]
 mod support {
+    pub(crate) mod app;
+    pub(crate) mod contract;
     pub(crate) mod library;
     pub(crate) mod s3_server;
 }
 
 mod conformance;
+mod http_bad_input;
+mod http_contract;
+mod http_list;
+mod http_read;
+mod http_save;
+mod http_socket;
+mod main_job;
+mod read_cases;
 mod s3_store;
 mod save_budget;
 mod save_faults;

@@ -17,13 +17,13 @@ use serde_json::Value;
 
 /// One line of the file.
 #[derive(Debug, Deserialize)]
-struct Vector {
+pub(crate) struct Vector {
     id: String,
     system: String,
     area: String,
-    given: Value,
+    pub(crate) given: Value,
     when: String,
-    expect: Value,
+    pub(crate) expect: Value,
 }
 
 impl Vector {
@@ -60,6 +60,21 @@ fn load() -> anyhow::Result<Vec<Vector>> {
     lines
         .map(|line| serde_json::from_str(line).with_context(|| line.to_owned()))
         .collect()
+}
+
+/// Returns one case, for the tests that run it elsewhere.
+pub(crate) fn vector(id: &str) -> Vector {
+    let vectors = load().expect("the file of cases is well formed");
+    let found = vectors.into_iter().find(|vector| vector.id == id);
+    found.unwrap_or_else(|| panic!("no case {id}"))
+}
+
+/// Returns the cases that `read_cases` has to run.
+pub(crate) fn ids_for_read_cases() -> BTreeSet<&'static str> {
+    let listed = listed::LISTED
+        .iter()
+        .filter(|entry| entry.run_in == listed::Where::ReadCases);
+    listed.flat_map(|entry| entry.ids).copied().collect()
 }
 
 #[test]

@@ -1,0 +1,122 @@
+//! `openapi.yaml` as a judge: every reply that a test sees is held against it.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+/// The document, and a validator for each JSON reply that it describes.
+#[derive(Debug)]
+pub(crate) struct Contract {
+    pub(crate) document: Value,
+    validators: BTreeMap<(String, String, String), Validator>,
+    problem: Validator,
+}
+
+impl Contract {
+    pub(crate) fn shared() -> &'static Self {
+        static CONTRACT: OnceLock<Contract> = OnceLock::new();
+        CONTRACT.get_or_init(Self::load)
+    }
+
+    fn load() -> Self {
+        let text = include_str!("../../openapi.yaml");
+        let document: Value = serde_saphyr::from_str(text).expect("the contract is YAML");
+        let mut components = document["components"].clone();
+        close_objects(&mut components["schemas"]);
+        let compile = |schema: Value| {
+            let mut schema = schema;
+            schema["components"] = components.clone();
+            jsonschema::validator_for(&schema).expect("a valid schema")
+        };
+        let mut validators = BTreeMap::new();
+        for (path, operations) in document["paths"].as_object().unwrap() {
+            for (method, operation) in operations.as_object().unwrap() {
+                let Some(responses) = operation["responses"].as_object() else {
+                    continue;
+                };
+                for (status, response) in responses {
+                    let schema = &response["content"]["application/json"]["schema"];
+                    if !schema.is_null() {
+                        let key = (path.clone(), method.clone(), status.clone());
+                        validators.insert(key, compile(schema.clone()));
+                    }
+                }
+            }
+        }
+        let problem = compile(json!({"$ref": "#/components/schemas/Problem"}));
+        Self {
+            document,
+            validators,
+            problem,
+        }
+    }
+
+    /// Returns the path of the document that a request's path belongs to.
+    pub(crate) fn template(&self, path: &str) -> Option<&str> {
+        let segments: Vec<_> = path.split('/').collect();
+        let paths = self.document["paths"].as_object().unwrap();
+        paths.keys().map(String::as_str).find(|template| {
+            let template: Vec<_> = template.split('/').collect();
+            let fits = |(ours, theirs): (&&str, &&str)| ours == theirs || ours.starts_with('{');
+            template.len() == segments.len() && template.iter().zip(&segments).all(fits)
+        })
+    }
+
+    /// Holds a reply against the document: its status is announced, and its JSON fits.
+    pub(crate) fn judge(&self, method: &str, path: &str, status: u16, kind: &str, body: &[u8]) {
+        let method = method.to_ascii_lowercase();
+        let place = format!("{method} {path}: {status}");
+        if status >= 400 {
+            assert_eq!(kind, "application/problem+json", "{place}");
+            if method != "head" {
+                check(&self.problem, body, &place);
+            }
+        }
+        let operation = self
+            .template(path)
+            .map(|template| (template, &self.document["paths"][template][&method]))
+            .filter(|(_, operation)| !operation.is_null());
+        let Some((template, operation)) = operation else {
+            // HEAD is answered wherever GET is.
+            assert!(matches!(status, 404 | 405) || method == "head", "{place}");
+            return;
+        };
+        let status = status.to_string();
+        assert!(
+            !operation["responses"][&status].is_null(),
+            "{place} is not in the contract"
+        );
+        if kind == "application/json" && method != "head" {
+            let key = (template.to_owned(), method, status);
+            let validator = self.validators.get(&key);
+            check(
+                validator.expect("a schema for every JSON reply"),
+                body,
+                &place,
+            );
+        }
+    }
+}
+
+/// Members that the contract does not know are allowed to clients, not to us.
+fn close_objects(schema: &mut Value) {
+    if let Some(object) = schema.as_object_mut() {
+        if object.get("properties").is_some_and(Value::is_object)
+            && object.get("type") == Some(&json!("object"))
+        {
+            object.insert("additionalProperties".to_owned(), json!(false));
+        }
+        object.values_mut().for_each(close_objects);
+    }
+}
+
+fn check(validator: &Validator, body: &[u8], place: &str) {
+    let value: Value = serde_json::from_slice(body).expect("a JSON reply");
+    let errors: Vec<_> = validator
+        .iter_errors(&value)
+        .map(|error| format!("{error} at {}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{place}: {errors:?}\n{value:#}");
+}
