@@ -34,6 +34,7 @@ pub mod replacement;
 pub mod request;
 pub mod save;
 pub mod scan;
+pub mod search;
 pub mod session;
 pub mod summary;
 mod upload;

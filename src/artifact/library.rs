@@ -33,6 +33,8 @@ pub struct LibraryOptions {
     pub max_body_bytes: u64,
     /// Uploads at once.
     pub max_concurrent_uploads: usize,
+    /// Searches at once; each keeps a thread busy.
+    pub max_concurrent_searches: usize,
     /// Tool results up to this many bytes stay in the prompt.
     pub inline_bytes: u64,
     /// Cap of a replacement, bytes.
@@ -41,12 +43,19 @@ pub struct LibraryOptions {
     pub cli_args: Vec<String>,
 }
 
+/// All cores but one: the other requests stay fast whatever is searched for.
+fn max_concurrent_searches() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores.saturating_sub(1).max(1)
+}
+
 impl Default for LibraryOptions {
     fn default() -> Self {
         Self {
             locator_base: LocatorBase::Store,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             max_concurrent_uploads: MAX_CONCURRENT_UPLOADS,
+            max_concurrent_searches: max_concurrent_searches(),
             inline_bytes: DEFAULT_INLINE_BYTES,
             replacement_bytes: DEFAULT_REPLACEMENT_BYTES,
             cli_args: Vec::new(),
@@ -67,6 +76,7 @@ pub struct Library {
     pub(in crate::artifact) manifests: Manifests,
     pub(in crate::artifact) records: Cache<(Tenant, DecisionId), KnownRecord>,
     pub(in crate::artifact) uploads: Arc<Semaphore>,
+    pub(in crate::artifact) searches: Arc<Semaphore>,
     pub(in crate::artifact) tracker: TaskTracker,
 }
 
@@ -95,6 +105,7 @@ impl Library {
             manifests: Manifests::new(Arc::clone(&store), keys.clone()),
             records: Cache::new(CACHED_RECORDS),
             uploads: Arc::new(Semaphore::new(options.max_concurrent_uploads)),
+            searches: Arc::new(Semaphore::new(options.max_concurrent_searches.max(1))),
             tracker: TaskTracker::new(),
             options: Arc::new(options),
             store,
