@@ -215,3 +215,18 @@ pub const SEARCH_PART_BYTES: u64 = 8 << 20;
 /// What of a part is still to come when a search opens the next one: hides a round trip of 100 ms at
 /// 40 MB/s.
 pub const SEARCH_AHEAD_BYTES: u64 = 4 << 20;
+
+/// What an outline shows of a line that looks like an error or a warning.
+pub const OUTLINE_TEXT_BYTES: usize = 200;
+
+/// Sections of an outline: what an agent takes in at once.
+pub const OUTLINE_SECTIONS: usize = 64;
+
+/// What an outline shows of a section's line; 64 of them leave room in [`MANIFEST_HEAD_BYTES`].
+pub const OUTLINE_SECTION_TEXT_BYTES: usize = 96;
+
+/// Gaps of an outline.
+pub const OUTLINE_GAPS: usize = 3;
+
+/// A shorter time without a line says nothing.
+pub const OUTLINE_LEAST_GAP_MS: u64 = 1_000;

@@ -299,10 +299,6 @@ impl Engine {
         // The window begins with the line where it can: there `^` and `\A` match.
         let behind = self.line_start_within(self.at, LOOK_BEHIND_BYTES);
         while self.is_in_long_line && self.at <= end {
-            if let Some(reason) = early_end() {
-                self.page.end(self.place(), Some(reason));
-                return ControlFlow::Break(());
-            }
             let window = &self.bytes[behind..end];
             let found = self.matcher.find_at(window, self.at - behind);
             let Some(found) = found.unwrap_or(None) else {
@@ -313,6 +309,11 @@ impl Engine {
                 break;
             }
             self.take_match(matched, end, is_last)?;
+            // To find out that a match is none may take the whole window each time.
+            if let Some(reason) = early_end() {
+                self.page.end(self.place(), Some(reason));
+                return ControlFlow::Break(());
+            }
         }
         ControlFlow::Continue(())
     }

@@ -1,8 +1,10 @@
-//! Finds the first error-like line of a streaming body, from a given offset on.
+//! Looks at the lines of a streaming body: for its outline, and for the first error-like line from a
+//! given offset on.
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::error_line::{LOOKED_AT_BYTES, find_first_error_line};
+use super::error_line::{LOOKED_AT_BYTES, Severity, signs};
+use super::outline::{Outline, OutlineScan};
 
 /// A line that looks like an error, by its place in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,40 +15,38 @@ pub struct ErrorLine {
     pub word_offset: u64,
 }
 
-/// The search: holds no more than the looked-at part of one line.
-///
-/// It is over with its first find, so that a body with an early error costs nothing further; one
-/// without costs one vectorised pass per fragment of `error_line`.
+/// The scan: of each line no more than its first [`LOOKED_AT_BYTES`] count, so that it holds no more of
+/// one. Whole lines are searched where they lie, many at a time.
 #[derive(Debug)]
-pub struct ErrorSearch {
-    from_offset: u64,
+pub(super) struct LineScan {
+    errors_from: u64,
+    first_error: Option<ErrorLine>,
+    outline: OutlineScan,
     /// Body offset and line index of the line that is open.
     line_offset: u64,
     line_index: u64,
     /// What was seen of the open line, up to [`LOOKED_AT_BYTES`]; `open_bytes` counts all of it.
     open: Vec<u8>,
     open_bytes: u64,
-    found: Option<ErrorLine>,
 }
 
-impl ErrorSearch {
-    /// Creates a search for the first line whose first error word stands at `from_offset` or later.
-    pub fn new(from_offset: u64) -> Self {
+impl LineScan {
+    /// Creates a scan that also finds the first line whose first error word stands at `errors_from` or
+    /// later.
+    pub(super) fn new(errors_from: u64) -> Self {
         Self {
-            from_offset,
+            errors_from,
+            first_error: None,
+            outline: OutlineScan::default(),
             line_offset: 0,
             line_index: 0,
             open: Vec::new(),
             open_bytes: 0,
-            found: None,
         }
     }
 
     /// Adds `piece`.
-    pub fn push(&mut self, piece: &[u8]) {
-        if self.found.is_some() {
-            return;
-        }
+    pub(super) fn push(&mut self, piece: &[u8]) {
         let mut rest = piece;
         if self.open_bytes > 0 {
             let Some(lf) = memchr(b'\n', rest) else {
@@ -57,16 +57,21 @@ impl ErrorSearch {
             rest = &rest[lf + 1..];
         }
         let whole_lines = memrchr(b'\n', rest).map_or(0, |lf| lf + 1);
-        self.search_lines(&rest[..whole_lines]);
+        self.look_at(&rest[..whole_lines]);
         self.keep_open(&rest[whole_lines..]);
     }
 
-    /// Returns the first find.
-    pub fn finish(mut self) -> Option<ErrorLine> {
-        if self.found.is_none() {
+    /// Returns the number of lines that ended with an LF.
+    pub(super) fn ended_lines(&self) -> u64 {
+        self.line_index
+    }
+
+    /// Ends the scan.
+    pub(super) fn finish(mut self) -> (Option<ErrorLine>, Outline) {
+        if self.open_bytes > 0 {
             self.close_line();
         }
-        self.found
+        (self.first_error, self.outline.finish())
     }
 
     fn keep_open(&mut self, bytes: &[u8]) {
@@ -77,7 +82,8 @@ impl ErrorSearch {
 
     fn close_line(&mut self) {
         let open = std::mem::take(&mut self.open);
-        self.search(&open);
+        self.look_for_signs(&open);
+        self.outline.line(self.line_index, &open);
         self.open = open;
         self.open.clear();
         self.line_offset += self.open_bytes + 1;
@@ -85,27 +91,44 @@ impl ErrorSearch {
         self.open_bytes = 0;
     }
 
-    fn search_lines(&mut self, lines: &[u8]) {
-        self.search(lines);
+    /// Looks at whole lines.
+    fn look_at(&mut self, lines: &[u8]) {
+        self.look_for_signs(lines);
+        let mut start = 0;
+        while let Some(first) = lines.get(start) {
+            // Empty lines cost as good as nothing.
+            let length = match first {
+                b'\n' => 0,
+                _ => memchr(b'\n', &lines[start..]).unwrap_or(lines.len() - start),
+            };
+            if length > 0 {
+                let line = &lines[start..start + length.min(LOOKED_AT_BYTES)];
+                self.outline.line(self.line_index, line);
+            }
+            self.line_index += 1;
+            start += length + 1;
+        }
         self.line_offset += lines.len() as u64;
-        self.line_index += memchr_iter(b'\n', lines).count() as u64;
     }
 
     /// Searches `text`, which begins with the open line.
-    fn search(&mut self, text: &[u8]) {
-        let mut start = 0;
-        while self.found.is_none()
-            && let Some(hit) = find_first_error_line(&text[start..])
-        {
-            let word_offset = self.line_offset + (start + hit.word.start) as u64;
-            if word_offset >= self.from_offset {
-                let lines_before = memchr_iter(b'\n', &text[..start + hit.word.start]).count();
-                self.found = Some(ErrorLine {
-                    line_index: self.line_index + lines_before as u64,
+    fn look_for_signs(&mut self, text: &[u8]) {
+        let (mut line_index, mut counted) = (self.line_index, 0);
+        for hit in signs(text) {
+            line_index += memchr_iter(b'\n', &text[counted..hit.line.start]).count() as u64;
+            counted = hit.line.start;
+            self.outline
+                .sign(hit.severity, line_index, &text[hit.line.clone()]);
+            let word_offset = self.line_offset + hit.word.start as u64;
+            if hit.severity == Severity::Error
+                && self.first_error.is_none()
+                && word_offset >= self.errors_from
+            {
+                self.first_error = Some(ErrorLine {
+                    line_index,
                     word_offset,
                 });
             }
-            start = (start + hit.line.end + 1).min(text.len());
         }
     }
 }
@@ -137,29 +160,29 @@ mod tests {
         fn any_split_finds_the_same_line_as_a_naive_search(
             words in proptest::collection::vec(prop_oneof![
                 Just("error"), Just(" failed"), Just("0 "), Just("\n"), Just("x"), Just("\n\n"),
-                Just("Exception: "), Just("=0"), Just("FATAL"), Just("_"),
+                Just("Exception: "), Just("=0"), Just("FATAL"), Just("_"), Just("warn "),
             ], 0..40),
             from in 0_u64..60,
             piece_bytes in 1_usize..20,
         ) {
             let body = words.concat().into_bytes();
-            let mut search = ErrorSearch::new(from);
+            let mut scan = LineScan::new(from);
             for piece in body.chunks(piece_bytes) {
-                search.push(piece);
+                scan.push(piece);
             }
-            prop_assert_eq!(search.finish(), naive(&body, from));
+            prop_assert_eq!(scan.finish().0, naive(&body, from));
         }
     }
 
     #[test]
     fn an_endless_line_is_held_in_constant_memory() {
-        let mut search = ErrorSearch::new(0);
+        let mut scan = LineScan::new(0);
         for _ in 0..1_000 {
-            search.push(&[b'x'; 1_000]);
-            assert!(search.open.len() <= LOOKED_AT_BYTES);
+            scan.push(&[b'x'; 1_000]);
+            assert!(scan.open.len() <= LOOKED_AT_BYTES);
         }
-        search.push(b"\nerror");
-        let found = search.finish().unwrap();
+        scan.push(b"\nerror");
+        let found = scan.finish().0.unwrap();
         assert_eq!((found.line_index, found.word_offset), (1, 1_000_001));
     }
 }
