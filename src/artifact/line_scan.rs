@@ -1,9 +1,9 @@
 //! Looks at the lines of a streaming body: for its outline, and for the first error-like line from a
 //! given offset on.
 
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr, memrchr};
 
-use super::error_line::{LOOKED_AT_BYTES, Severity, signs};
+use super::error_line::{ErrorHit, LOOKED_AT_BYTES, Severity, signs};
 use super::outline::{Outline, OutlineScan};
 
 /// A line that looks like an error, by its place in the body.
@@ -58,6 +58,7 @@ impl LineScan {
         }
         let whole_lines = memrchr(b'\n', rest).map_or(0, |lf| lf + 1);
         self.look_at(&rest[..whole_lines]);
+        self.line_offset += whole_lines as u64;
         self.keep_open(&rest[whole_lines..]);
     }
 
@@ -82,8 +83,7 @@ impl LineScan {
 
     fn close_line(&mut self) {
         let open = std::mem::take(&mut self.open);
-        self.look_for_signs(&open);
-        self.outline.line(self.line_index, &open);
+        self.look_at(&open);
         self.open = open;
         self.open.clear();
         self.line_offset += self.open_bytes + 1;
@@ -91,9 +91,9 @@ impl LineScan {
         self.open_bytes = 0;
     }
 
-    /// Looks at whole lines.
+    /// Looks at lines; the line index goes on with each LF.
     fn look_at(&mut self, lines: &[u8]) {
-        self.look_for_signs(lines);
+        let mut signs = signs(lines).peekable();
         let mut start = 0;
         while let Some(first) = lines.get(start) {
             // Empty lines cost as good as nothing.
@@ -104,31 +104,25 @@ impl LineScan {
             if length > 0 {
                 let line = &lines[start..start + length.min(LOOKED_AT_BYTES)];
                 self.outline.line(self.line_index, line);
+                if let Some(hit) = signs.next_if(|hit| hit.line.start == start) {
+                    self.note(&hit, line);
+                }
             }
-            self.line_index += 1;
+            let has_lf = start + length < lines.len();
+            self.line_index += u64::from(has_lf);
             start += length + 1;
         }
-        self.line_offset += lines.len() as u64;
     }
 
-    /// Searches `text`, which begins with the open line.
-    fn look_for_signs(&mut self, text: &[u8]) {
-        let (mut line_index, mut counted) = (self.line_index, 0);
-        for hit in signs(text) {
-            line_index += memchr_iter(b'\n', &text[counted..hit.line.start]).count() as u64;
-            counted = hit.line.start;
-            self.outline
-                .sign(hit.severity, line_index, &text[hit.line.clone()]);
-            let word_offset = self.line_offset + hit.word.start as u64;
-            if hit.severity == Severity::Error
-                && self.first_error.is_none()
-                && word_offset >= self.errors_from
-            {
-                self.first_error = Some(ErrorLine {
-                    line_index,
-                    word_offset,
-                });
-            }
+    fn note(&mut self, hit: &ErrorHit, line: &[u8]) {
+        self.outline.sign(hit.severity, self.line_index, line);
+        let word_offset = self.line_offset + hit.word.start as u64;
+        let is_late = word_offset >= self.errors_from;
+        if hit.severity == Severity::Error && is_late && self.first_error.is_none() {
+            self.first_error = Some(ErrorLine {
+                line_index: self.line_index,
+                word_offset,
+            });
         }
     }
 }
