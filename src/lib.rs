@@ -4,7 +4,7 @@
 //! The layers, top down; imports point down only (`tests/layering.rs`):
 //!
 //! ```text
-//! L4 wiring   main  cli/  server  settings  telemetry
+//! L4 wiring   main  cli/  server  open_store  settings  telemetry
 //! L3 edges    http/
 //! L2 domain   artifact/
 //! L1 store    store/
@@ -12,12 +12,14 @@
 //! ```
 
 pub mod artifact;
+pub mod cli;
 pub mod clock;
 pub mod digest;
 pub mod error;
 pub mod http;
 pub mod ids;
 pub mod limits;
+pub mod open_store;
 pub mod server;
 pub mod settings;
 pub mod store;

@@ -230,3 +230,28 @@ pub const OUTLINE_GAPS: usize = 3;
 
 /// A shorter time without a line says nothing.
 pub const OUTLINE_LEAST_GAP_MS: u64 = 1_000;
+/// Writers that race for one key while a store is attested, unless the settings say otherwise. 32 shows
+/// every fault that was measured; some servers serialise writers of one key so slowly that they need fewer.
+pub const ATTEST_CONTENDERS: usize = 32;
+
+/// Keys that are raced for; a server that is right by luck is right once.
+pub const ATTEST_ROUNDS: usize = 20;
+
+/// Raced keys below which nothing is concluded.
+pub const ATTEST_MIN_ROUNDS: usize = 3;
+
+/// Time for the races of one attestation: a local server runs all rounds in it, a far one enough of them.
+pub const ATTEST_RACE_BUDGET: Duration = Duration::from_secs(2);
+
+/// A whole attestation: a dead endpoint is told within ten seconds, a process's start included.
+pub const ATTEST_DEADLINE: Duration = Duration::from_secs(9);
+
+/// What is kept of [`ATTEST_DEADLINE`] to remove the probes.
+pub const ATTEST_CLEANUP_RESERVE: Duration = Duration::from_secs(2);
+
+/// An attestation older than this is made again: servers are upgraded.
+pub const ATTEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// Clocks that differ by more are told as a restriction: ages are compared on the store's clock, and
+/// signatures are refused from 15 minutes on.
+pub const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);

@@ -1,3 +1,5 @@
 //! The `spillbox` binary.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    spillbox::cli::main()
+}

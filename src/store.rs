@@ -19,13 +19,16 @@ use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 
 use crate::store::keys::Key;
+use crate::store::probe::{BucketFacts, ProbePut};
 
+pub mod attest;
 pub mod checksum;
 pub mod keys;
 mod listing;
 pub mod local;
 pub mod memory;
 pub mod paging;
+pub mod probe;
 pub mod register;
 pub mod s3;
 pub mod testing;
@@ -513,4 +516,25 @@ pub trait ObjectStore: Send + Sync + Debug {
         prefix: &str,
         continuation: Option<&str>,
     ) -> Result<VersionPage, StoreError>;
+
+    /// Writes one object in one request that pauses, or claims a wrong checksum, as `probe` says.
+    /// Only attestation asks for it; a store that cannot is attested without.
+    async fn put_probe(
+        &self,
+        key: &Key,
+        _probe: ProbePut,
+        _mode: PutMode,
+    ) -> Result<PutReceipt, StoreError> {
+        Err(StoreError::new(
+            StoreErrorKind::NotImplemented,
+            "put",
+            key,
+            "this backend has no probing put",
+        ))
+    }
+
+    /// Reads what the bucket says of itself; whatever cannot be read is unknown, never an error.
+    async fn bucket_facts(&self) -> BucketFacts {
+        BucketFacts::default()
+    }
 }

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
+use aho_corasick::{AhoCorasick, Input, Match, MatchKind, Span, packed};
 use memchr::{memchr, memrchr};
 
 /// Only this much of a line is looked at: an error says so early, and a minified file of one line costs
@@ -36,17 +36,40 @@ const FRAGMENTS: &[(&str, &[&str], Severity)] = &[
     ("arn", &["warn", "warning", "warnings"], Severity::Warning),
 ];
 
-/// Finds the fragments: the pattern `2 * n` is the fragment `n` in lower case, the next in upper case.
-/// One pass for all of them, vectorised as long as nothing is found.
-static FINDER: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    let spellings = FRAGMENTS
+/// Finds the fragments in one pass: the pattern `2 * n` is the fragment `n` in lower case, the next one
+/// in upper case.
+struct Finder {
+    /// Vectorised, on the processors that it is written for; twice as fast where much is found.
+    vectorised: Option<packed::Searcher>,
+    portable: AhoCorasick,
+}
+
+static FINDER: LazyLock<Finder> = LazyLock::new(|| {
+    let spellings: Vec<String> = FRAGMENTS
         .iter()
-        .flat_map(|(fragment, ..)| [(*fragment).to_owned(), fragment.to_uppercase()]);
-    AhoCorasick::builder()
-        .match_kind(MatchKind::LeftmostFirst)
-        .build(spellings)
-        .expect("a handful of short words makes a small automaton")
+        .flat_map(|(fragment, ..)| [(*fragment).to_owned(), fragment.to_uppercase()])
+        .collect();
+    Finder {
+        portable: AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostFirst)
+            .build(&spellings)
+            .expect("a handful of short words makes a small automaton"),
+        vectorised: packed::Config::new()
+            .match_kind(packed::MatchKind::LeftmostFirst)
+            .builder()
+            .extend(&spellings)
+            .build(),
+    }
 });
+
+impl Finder {
+    fn find(&self, text: &[u8], from: usize) -> Option<Match> {
+        match &self.vectorised {
+            Some(searcher) => searcher.find_in(text, Span::from(from..text.len())),
+            None => self.portable.find(Input::new(text).range(from..)),
+        }
+    }
+}
 
 /// Returns whether `line` looks like an error.
 pub fn looks_like_error(line: &[u8]) -> bool {
@@ -95,8 +118,7 @@ impl Iterator for Signs<'_> {
         let mut warning: Option<ErrorHit> = None;
         let mut from = self.from;
         while from < self.text.len() {
-            let rest = Input::new(self.text).range(from..);
-            let Some(candidate) = FINDER.find(rest) else {
+            let Some(candidate) = FINDER.find(self.text, from) else {
                 break;
             };
             let at = candidate.start();
@@ -291,5 +313,19 @@ mod tests {
                 (&b"Warning"[..], Severity::Warning),
             ]
         );
+    }
+
+    #[test]
+    fn both_searchers_find_the_same() {
+        let vectorised = FINDER.vectorised.as_ref();
+        let text = "a terror, atal FATAL mechanic learned Exception ailedailure\n".repeat(20);
+        let mut from = 0;
+        while let Some(found) = FINDER.portable.find(Input::new(&text).range(from..)) {
+            let other =
+                vectorised.map(|searcher| searcher.find_in(&text, Span::from(from..text.len())));
+            assert!(other.is_none_or(|other| other == Some(found)), "{from}");
+            from = found.start() + 1;
+        }
+        assert!(from > 1_000);
     }
 }

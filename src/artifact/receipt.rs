@@ -75,7 +75,9 @@ impl Receipt {
         let ttl = SignedDuration::try_from(orphan_ttl).unwrap_or(SignedDuration::MAX);
         let stored_at = head.provenance.captured_at;
         let retained_until = stored_at.saturating_add(ttl).unwrap_or(Timestamp::MAX);
-        let remaining = retained_until.duration_since(now).as_secs();
+        let left = retained_until.duration_since(now);
+        // Rounded up: a fresh receipt states the whole TTL.
+        let left_seconds = left.as_secs() + i64::from(left.subsec_nanos() > 0);
         Self {
             artifact_id: head.artifact_id,
             source_id: head.source_id(),
@@ -89,7 +91,7 @@ impl Receipt {
             head_end: head.replacement.head_end,
             tail_start: head.replacement.tail_start,
             lease: "none",
-            orphan_ttl_seconds: u64::try_from(remaining)
+            orphan_ttl_seconds: u64::try_from(left_seconds)
                 .unwrap_or(0)
                 .min(orphan_ttl.as_secs()),
             retained_until,

@@ -114,6 +114,11 @@ impl KeySpace {
         self.build(format_args!("probe/{random}"))
     }
 
+    /// The prefix of all scratch objects.
+    pub fn probes(&self) -> String {
+        format!("{}v1/probe/", self.prefix)
+    }
+
     /// The last attestation of an endpoint, by its fingerprint (lower-case hex).
     ///
     /// # Errors

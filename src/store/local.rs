@@ -31,6 +31,7 @@ use crate::store::local::fault::Fault;
 use crate::store::local::publish::TemporaryFile;
 use crate::store::local::tree::{MARK, TEMPORARY, Tree};
 use crate::store::local::walk::Walk;
+use crate::store::probe::ProbePut;
 use crate::store::{
     DeleteFence, DeleteReceipt, GetOptions, GetReply, Head, ListPage, ListRequest, Object,
     ObjectMeta, ObjectStore, Part, Payload, PutMode, PutReceipt, StoreError, StoreErrorKind,
@@ -322,6 +323,21 @@ impl ObjectStore for LocalStore {
         continuation: Option<&str>,
     ) -> Result<VersionPage, StoreError> {
         listing::versions_of_unversioned(self, prefix, continuation).await
+    }
+
+    async fn put_probe(
+        &self,
+        key: &Key,
+        probe: ProbePut,
+        mode: PutMode,
+    ) -> Result<PutReceipt, StoreError> {
+        if probe.claimed_crc32.is_some() {
+            // Nothing travels, so there is no checksum to verify: reads do that.
+            let detail = "a directory takes no checksums";
+            let kind = StoreErrorKind::NotImplemented;
+            return Err(StoreError::new(kind, "put", key, detail));
+        }
+        self.put(key, probe.arrive().await, mode).await
     }
 }
 

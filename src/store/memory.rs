@@ -19,6 +19,7 @@ use crate::clock::SharedClock;
 use crate::digest::{Sha256Digest, tagged_hash};
 use crate::store::keys::Key;
 use crate::store::listing::{self, Marker, SortedKeys};
+use crate::store::probe::ProbePut;
 use crate::store::{
     DeleteFence, DeleteReceipt, ETag, GetOptions, GetReply, Head, ListPage, ListRequest, Listed,
     ListedUpload, ListedVersion, Object, ObjectMeta, ObjectStore, Part, Payload, PutMode,
@@ -480,6 +481,15 @@ impl ObjectStore for MemoryStore {
             }
         }
         Ok(page)
+    }
+
+    async fn put_probe(
+        &self,
+        key: &Key,
+        probe: ProbePut,
+        mode: PutMode,
+    ) -> Result<PutReceipt, StoreError> {
+        self.put(key, probe.verified(key).await?, mode).await
     }
 }
 

@@ -22,6 +22,7 @@ use self::classify::{Call, Site};
 use self::settings::Resolved;
 pub use self::settings::{ChecksumMode, S3Settings, S3SetupError};
 use crate::store::keys::Key;
+use crate::store::probe::{BucketFacts, ProbePut};
 use crate::store::{
     DeleteFence, DeleteReceipt, GetOptions, GetReply, Head, ListPage, ListRequest, ObjectStore,
     Part, Payload, PutMode, PutReceipt, StoreError, StoreErrorKind, Upload, UploadPage, VersionId,
@@ -32,6 +33,7 @@ mod body;
 mod classify;
 mod listing;
 mod object;
+mod probe;
 mod reply;
 mod settings;
 mod upload;
@@ -201,5 +203,18 @@ impl ObjectStore for S3Store {
         continuation: Option<&str>,
     ) -> Result<VersionPage, StoreError> {
         retried(|| self.list_object_versions(prefix, continuation)).await
+    }
+
+    async fn put_probe(
+        &self,
+        key: &Key,
+        probe: ProbePut,
+        mode: PutMode,
+    ) -> Result<PutReceipt, StoreError> {
+        self.put_probe_object(key, probe, mode).await
+    }
+
+    async fn bucket_facts(&self) -> BucketFacts {
+        self.read_bucket_facts().await
     }
 }

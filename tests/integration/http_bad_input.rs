@@ -262,6 +262,38 @@ async fn malformed_unknown_and_foreign_locators_look_alike() {
 }
 
 #[tokio::test]
+async fn another_tenant_sees_nothing_by_any_way() {
+    let app = TestApp::new(Backend::Memory).await;
+    let saved = app.put("call_id=c", "secret").await;
+    let foreign = app.replica("other").await;
+    let digest = saved.receipt["digest"].as_str().unwrap();
+    let etag = format!("\"{digest}\"");
+    let headers: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("Range", "bytes=0-0")],
+        &[("If-None-Match", &etag)],
+        &[("If-Match", "*")],
+    ];
+    for fields in headers {
+        for method in [Method::GET, Method::HEAD] {
+            let ask = request(method, &saved.path, fields, Body::empty());
+            let reply = send_to(&foreign, ask).await;
+            assert_eq!(reply.status, StatusCode::NOT_FOUND, "{fields:?}");
+        }
+    }
+    let list = "/v1/sessions/s/artifacts";
+    let page = send_to(&foreign, request(Method::GET, list, &[], Body::empty())).await;
+    assert_eq!(page.json(), serde_json::json!({"artifacts": []}));
+    // The same session, call and bytes are another artifact there.
+    let path = format!("{list}?call_id=c");
+    let save = request(Method::POST, &path, &[], Body::from("secret"));
+    let own = send_to(&foreign, save).await;
+    assert_eq!(own.status, StatusCode::CREATED);
+    assert_ne!(own.json()["artifact_id"], saved.receipt["artifact_id"]);
+    assert_eq!(app.keys_of('b').await.len(), 2);
+}
+
+#[tokio::test]
 async fn a_service_without_its_store_says_so() {
     use spillbox::http::app::{AppState, router};
     use spillbox::http::request_id::RequestIds;

@@ -9,9 +9,16 @@ mod support {
     pub(crate) mod app;
     pub(crate) mod contract;
     pub(crate) mod library;
+    pub(crate) mod program;
     pub(crate) mod s3_server;
 }
 
+mod attest;
+mod cli_files;
+mod cli_run;
+mod cli_serve;
+mod cli_signals;
+mod cli_terminal;
 mod conformance;
 mod http_bad_input;
 mod http_contract;

@@ -87,7 +87,7 @@ impl TestApp {
             ..LibraryOptions::default()
         };
         adjust(&mut options);
-        let library = library(&store, &clock, options).await;
+        let library = library(&store, &clock, 1, options).await;
         let means = vec![RetrievalMeans::Http];
         let state = AppState::opened(library, Tenant::default(), means);
         let ids = RequestIds::new(shared(&clock), Arc::new(SeededIds::new(2)));
@@ -118,7 +118,7 @@ impl TestApp {
             locator_base: LocatorBase::service(PUBLIC_URL).unwrap(),
             ..LibraryOptions::default()
         };
-        let library = library(&self.store, &self.clock, options).await;
+        let library = library(&self.store, &self.clock, 3, options).await;
         let state = AppState::opened(library, tenant.parse().unwrap(), Vec::new());
         let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(4)));
         router(state, ids)
@@ -236,13 +236,14 @@ pub(crate) fn shared(clock: &Arc<ManualClock>) -> SharedClock {
 async fn library(
     store: &SharedStore,
     clock: &Arc<ManualClock>,
+    seed: u16,
     options: LibraryOptions,
 ) -> Library {
     let keys = KeySpace::new("").unwrap();
     let format = StoreFormat::open(&**store, &keys, DEFAULT_ORPHAN_TTL)
         .await
         .unwrap();
-    let ids = Arc::new(SeededIds::new(1));
+    let ids = Arc::new(SeededIds::new(seed));
     Library::new(Arc::clone(store), keys, format, shared(clock), ids, options)
 }
 

@@ -214,6 +214,12 @@ impl S3Server {
         bucket.objects.get(key).map_or(0, Vec::len)
     }
 
+    /// How many versions and markers all keys have together.
+    pub(crate) fn total_versions(&self) -> usize {
+        let bucket = self.front.backend.bucket();
+        bucket.objects.values().map(Vec::len).sum()
+    }
+
     /// Puts bytes there behind everybody's back; no request, no log.
     pub(crate) fn plant(&self, key: &str, bytes: impl Into<bytes::Bytes>) {
         let version = self.front.backend.version_of(bytes.into(), None);

@@ -40,11 +40,36 @@ pub(super) fn crc32_header(crc32: u32) -> String {
     STANDARD.encode(crc32.to_be_bytes())
 }
 
+/// A put's body and what is said of it.
+pub(super) struct Outgoing {
+    pub(super) size_bytes: u64,
+    /// The value of our checksum header, if it is sent.
+    pub(super) crc32: Option<String>,
+    pub(super) body: aws_sdk_s3::primitives::ByteStream,
+    pub(super) signs_payload: bool,
+}
+
 impl S3Store {
     pub(super) async fn put_object(
         &self,
         key: &Key,
         payload: &Payload,
+        mode: PutMode,
+    ) -> Result<PutReceipt, StoreError> {
+        let outgoing = Outgoing {
+            size_bytes: payload.size_bytes(),
+            crc32: self.checksum_header(payload),
+            body: self.upload_body(payload),
+            signs_payload: self.settings.signs_payload,
+        };
+        self.send_put(key, outgoing, mode).await
+    }
+
+    /// Sends one put, whatever its body.
+    pub(super) async fn send_put(
+        &self,
+        key: &Key,
+        outgoing: Outgoing,
         mode: PutMode,
     ) -> Result<PutReceipt, StoreError> {
         let call = match mode {
@@ -53,7 +78,7 @@ impl S3Store {
             PutMode::Overwrite => Call::Write,
         };
         let site = self.site(call, "put", key.as_str());
-        let length = i64::try_from(payload.size_bytes())
+        let length = i64::try_from(outgoing.size_bytes)
             .map_err(|_| site.error(StoreErrorKind::Rejected, "the payload is too large"))?;
         let request = self
             .client
@@ -61,15 +86,15 @@ impl S3Store {
             .bucket(self.bucket())
             .key(key.as_str())
             .content_length(length)
-            .set_checksum_crc32(self.checksum_header(payload))
-            .body(self.upload_body(payload));
+            .set_checksum_crc32(outgoing.crc32)
+            .body(outgoing.body);
         let request = match mode {
             PutMode::CreateIfAbsent => request.if_none_match("*"),
             PutMode::ReplaceIfMatch(etag) => request.if_match(etag.0),
             PutMode::Overwrite => request,
         };
         let probe = Probe::default();
-        let limits = if payload.size_bytes() > SMALL_PUT_BYTES {
+        let limits = if outgoing.size_bytes > SMALL_PUT_BYTES {
             self.transfer()
         } else {
             self.small()
@@ -78,7 +103,7 @@ impl S3Store {
             .customize()
             .interceptor(probe.clone())
             .config_override(limits);
-        if !self.settings.signs_payload {
+        if !outgoing.signs_payload {
             request = request.disable_payload_signing();
         }
         let output = Box::pin(request.send())

@@ -1,0 +1,198 @@
+//! The command line: one file per command, one way to reach artifacts ([`transport`]).
+//!
+//! Data goes to standard output, everything else to standard error. Exit status: 0 done, 1 failure,
+//! 2 wrong usage, 4 refused by a safety check; `run` has its command's.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::cli::connection::{ConnectionArgs, Variables, choose_place};
+use crate::cli::failure::{EXIT_DONE, EXIT_FAILURE, Failure, Stop};
+use crate::cli::target::Target;
+use crate::cli::transport::Transport;
+use crate::ids::SystemIds;
+use crate::telemetry::{self, LOG_FORMAT_VARIABLE, LOG_VARIABLE};
+
+pub mod cat;
+pub mod connection;
+pub mod description;
+pub mod download;
+pub mod failure;
+pub mod get;
+pub mod lines;
+pub mod ls;
+pub mod output;
+pub mod path;
+pub mod progress;
+pub mod put;
+pub mod run;
+pub mod serve;
+pub mod stat;
+pub mod steady;
+pub mod store;
+pub mod target;
+pub mod transport;
+pub mod upload;
+
+/// Reads that nobody waits for any more (a terminal, say) must not hold up the end of the process.
+const RUNTIME_END: Duration = Duration::from_millis(100);
+
+/// Shells report the death by SIGINT so.
+const EXIT_INTERRUPTED: u8 = 130;
+/// Shells report the death by SIGTERM so.
+const EXIT_TERMINATED: u8 = 143;
+
+/// Keeps large tool outputs and hands back what belongs in the prompt.
+#[derive(Debug, Parser)]
+#[command(name = "spillbox", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the service
+    Serve(serve::ServeArgs),
+    /// Run a command; print its output, or what stands for it when it is large
+    Run(run::RunArgs),
+    /// Store a file or standard input, and print what stands for it
+    Put(put::PutArgs),
+    /// Print the bytes of an artifact
+    Cat(cat::CatArgs),
+    /// Write an artifact into a file
+    Get(get::GetArgs),
+    /// Print a page of an artifact's lines
+    Lines(lines::LinesArgs),
+    /// Print what is known of an artifact
+    Stat(stat::StatArgs),
+    /// List a session's artifacts, newest first
+    Ls(ls::LsArgs),
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            output::say(&format!("error: cannot start: {error}"));
+            return ExitCode::from(EXIT_FAILURE);
+        }
+    };
+    let ended = runtime.block_on(dispatch(&cli.command));
+    let ended = ended.and_then(|exit| output::flush().map(|()| exit));
+    runtime.shutdown_timeout(RUNTIME_END);
+    ExitCode::from(match ended {
+        Ok(exit) => exit,
+        Err(Stop::OutputClosed) => EXIT_DONE,
+        Err(Stop::Failed(failure)) => {
+            output::say(&failure.to_string());
+            failure.exit
+        }
+    })
+}
+
+async fn dispatch(command: &Command) -> Result<u8, Stop> {
+    let variables = Variables::of_process()?;
+    match command {
+        Command::Serve(args) => {
+            start_logs(LevelFilter::INFO)?;
+            Box::pin(serve::run(args, variables.store.as_deref())).await
+        }
+        Command::Run(args) => {
+            start_logs(LevelFilter::OFF)?;
+            // Decided before the tool runs: wrong usage must not cost a run.
+            let place = choose_place(&args.connection, &variables, None)?;
+            Box::pin(run::run(args, &variables, Target::of(place)?)).await
+        }
+        Command::Put(args) => {
+            let command = async |transport: &_| put::run(args, &variables, transport).await;
+            ask(&args.connection, None, &variables, command).await
+        }
+        Command::Cat(args) => {
+            let command = async |transport: &_| cat::run(args, transport).await;
+            ask(&args.connection, Some(&args.locator), &variables, command).await
+        }
+        Command::Get(args) => {
+            let ids = SystemIds::shared();
+            let command = async |transport: &_| get::run(args, transport, &ids).await;
+            ask(&args.connection, Some(&args.locator), &variables, command).await
+        }
+        Command::Lines(args) => {
+            let command = async |transport: &_| lines::run(args, transport).await;
+            ask(&args.connection, Some(&args.locator), &variables, command).await
+        }
+        Command::Stat(args) => {
+            let command = async |transport: &_| stat::run(args, transport).await;
+            ask(&args.connection, Some(&args.locator), &variables, command).await
+        }
+        Command::Ls(args) => {
+            let command = async |transport: &_| ls::run(args, &variables, transport).await;
+            ask(&args.connection, None, &variables, command).await
+        }
+    }
+}
+
+/// Runs a command that asks a service or a store. An interrupt ends it with its temporary files and
+/// open uploads cleaned up.
+async fn ask(
+    connection: &ConnectionArgs,
+    locator: Option<&str>,
+    variables: &Variables,
+    command: impl AsyncFnOnce(&Transport) -> Result<u8, Stop>,
+) -> Result<u8, Stop> {
+    start_logs(LevelFilter::OFF)?;
+    let place = choose_place(connection, variables, locator)?;
+    let transport = Target::of(place)?.open().await?;
+    let ended = tokio::select! {
+        ended = Box::pin(command(&transport)) => ended,
+        exit = interruption() => Ok(exit),
+    };
+    transport.close().await;
+    ended
+}
+
+/// Resolves at the first SIGINT or SIGTERM with the status that a shell gives it.
+async fn interruption() -> u8 {
+    let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
+    let (Ok(mut interrupted), Ok(mut terminated)) = (signal(interrupt), signal(terminate)) else {
+        // The signals then keep their own way of ending the process.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupted.recv() => EXIT_INTERRUPTED,
+        _ = terminated.recv() => EXIT_TERMINATED,
+    }
+}
+
+fn start_logs(default_level: LevelFilter) -> Result<(), Failure> {
+    let text = |name| std::env::var(name).unwrap_or_default();
+    let filter = text(LOG_VARIABLE);
+    let filter = (!filter.is_empty()).then_some(filter.as_str());
+    let format = text(LOG_FORMAT_VARIABLE).parse();
+    format
+        .and_then(|format| telemetry::init(format, filter, default_level))
+        .map_err(|error| Failure::usage(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

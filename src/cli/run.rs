@@ -1,0 +1,126 @@
+//! `spillbox run -- CMD…`: runs a tool and prints what belongs in the prompt.
+//!
+//! Its output is printed as it is where it is small text, and stored and replaced otherwise. The tool's
+//! exit status is ours. What must hold: a good tool result never becomes an error, so a store that
+//! fails costs the middle of a large output (and says so), never its end, nor the status.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::cli::connection::{ConnectionArgs, Variables};
+use crate::cli::description::{DescriptionArgs, SessionArgs};
+use crate::cli::failure::Stop;
+use crate::cli::output;
+use crate::cli::run::capture::{Capture, Captured};
+use crate::cli::run::child::Tool;
+use crate::cli::target::Target;
+use crate::error::ErrorCode;
+
+mod capture;
+mod child;
+mod fallback;
+
+/// Runs a command; prints its output, or what stands for it when it is large.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// Where to store.
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    /// Its session.
+    #[command(flatten)]
+    pub session: SessionArgs,
+    /// What it is; the tool's name is the command's unless --tool says otherwise.
+    #[command(flatten)]
+    pub description: DescriptionArgs,
+    /// Prints {action, text, stored, exit_status, …} as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", required = true, last = true, num_args = 1..)]
+    pub command: Vec<OsString>,
+}
+
+/// Runs the command; what is too large to print is stored at `target`.
+///
+/// # Errors
+/// The command cannot be run, or its output cannot be printed.
+pub async fn run(args: &RunArgs, variables: &Variables, target: Target) -> Result<u8, Stop> {
+    let session = args.session.session(variables)?;
+    let mut description = args.description.clone();
+    if description.tool.is_none() {
+        description.tool = tool_name(&args.command);
+    }
+    let tool_shown = description.tool.clone().unwrap_or_default();
+    let mut tool = Tool::start(&args.command)?;
+    let mut capture = Capture::new(target, description.path(&session));
+    while let Some(event) = tool.next().await {
+        capture.take(event).await;
+    }
+    let captured = capture.finish().await;
+    let exit_status = tool.wait().await?;
+    match print(args, captured, &tool_shown, exit_status) {
+        // The tool's status counts, also when nobody reads on.
+        Ok(()) | Err(Stop::OutputClosed) => Ok(exit_status),
+        Err(stop) => Err(stop),
+    }
+}
+
+fn tool_name(command: &[OsString]) -> Option<String> {
+    let name = Path::new(command.first()?).file_name()?;
+    Some(name.to_string_lossy().into_owned())
+}
+
+fn print(args: &RunArgs, captured: Captured, tool: &str, exit_status: u8) -> Result<(), Stop> {
+    let (decision, text) = match captured {
+        Captured::Inline(text) => {
+            let decision = json!({"action": "inline", "stored": false, "text": text});
+            (decision, text)
+        }
+        Captured::Stored(saved) => {
+            let is_truncated = saved.receipt.get("truncated").and_then(|v| v.as_bool());
+            let action = if is_truncated == Some(false) {
+                "inline"
+            } else {
+                "spilled"
+            };
+            let text = saved.replacement;
+            let decision =
+                json!({"action": action, "stored": true, "text": text, "receipt": saved.receipt});
+            (decision, ended(text))
+        }
+        Captured::Lost { windows, failure } => {
+            output::say(&format!(
+                "warning: the output was not stored: {}",
+                failure.message
+            ));
+            if let Some(hint) = &failure.hint {
+                output::say(&format!("hint: {hint}"));
+            }
+            let text = fallback::text(&windows, tool);
+            // Where there was no reply, there was no store.
+            let reason = failure.code.as_deref();
+            let reason = reason.unwrap_or(ErrorCode::StoreUnavailable.as_str());
+            let decision =
+                json!({"action": "inline", "stored": false, "text": text, "reason": reason});
+            (decision, ended(text))
+        }
+    };
+    if args.json {
+        let mut decision = decision;
+        decision["exit_status"] = exit_status.into();
+        output::write_json(&decision)?;
+    } else {
+        output::write_bytes(text.as_bytes())?;
+    }
+    output::flush()
+}
+
+/// A replacement ends with its line, so that what is printed next begins on its own.
+fn ended(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,241 @@
+//! What becomes of a tool's output while it is produced.
+//!
+//! Small text is held and printed. As soon as there is more, everything goes to the store as it comes,
+//! in constant memory; only the two ends are kept beside it, for the case that the store fails.
+//!
+//! The store is opened when it is needed: a small result neither waits for it nor leaves a trace there.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::artifact::windows::{WindowBuilder, Windows};
+use crate::cli::failure::Failure;
+use crate::cli::path::ApiPath;
+use crate::cli::run::child::Event;
+use crate::cli::steady::steady;
+use crate::cli::target::Target;
+use crate::cli::transport::Transport;
+use crate::cli::upload::{SavedReceipt, Upload, media_type_of};
+use crate::limits::{DEFAULT_INLINE_BYTES, PREVIEW_WINDOW_BYTES};
+
+/// Pieces on their way to the store; with the piece at either end at most some 0.5 MiB.
+const PIECES_IN_FLIGHT: usize = 4;
+
+/// A store that takes nothing for this long, or does not answer after it has everything, has failed:
+/// the tool's result must not wait for it without end. Longer than the retries of one store request.
+const STALL_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// Time for a failed save to take back what it has sent.
+const CLEANUP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What became of an output.
+#[derive(Debug)]
+pub(super) enum Captured {
+    /// Small text: printed as it is.
+    Inline(String),
+    /// Stored.
+    Stored(SavedReceipt),
+    /// Too large to print, and not stored.
+    Lost {
+        /// Its two ends.
+        windows: Windows,
+        /// Why it was not stored.
+        failure: Failure,
+    },
+}
+
+/// An output that is being captured.
+#[derive(Debug)]
+pub(super) struct Capture {
+    target: Target,
+    transport: Option<Transport>,
+    path: ApiPath,
+    windows: WindowBuilder,
+    /// Everything, until there is too much to print.
+    held: Vec<u8>,
+    upload: Option<RunningUpload>,
+    failure: Option<Failure>,
+}
+
+#[derive(Debug)]
+struct RunningUpload {
+    /// `None` is the end; a channel that closes without it cuts the body off.
+    pieces: mpsc::Sender<Option<Bytes>>,
+    answer: JoinSet<Result<SavedReceipt, Failure>>,
+}
+
+impl Capture {
+    /// Begins with nothing; what is too large to print goes to `path`.
+    pub(super) fn new(target: Target, path: ApiPath) -> Self {
+        Self {
+            target,
+            transport: None,
+            path,
+            windows: WindowBuilder::new(PREVIEW_WINDOW_BYTES, PREVIEW_WINDOW_BYTES),
+            held: Vec::new(),
+            upload: None,
+            failure: None,
+        }
+    }
+
+    /// Takes what the tool did.
+    pub(super) async fn take(&mut self, event: Event) {
+        match event {
+            Event::Output(piece) => self.take_output(piece).await,
+            Event::Broken(error) => {
+                // Ends the upload as incomplete: half an output must not be stored as a whole one.
+                let failure = format!("cannot read the command's output: {error}");
+                self.fail(Failure::new(failure));
+            }
+        }
+    }
+
+    async fn take_output(&mut self, piece: Bytes) {
+        self.windows.push(&piece);
+        if self.upload.is_some() {
+            return self.send(Some(piece)).await;
+        }
+        if self.failure.is_some() {
+            return;
+        }
+        self.held.extend_from_slice(&piece);
+        if self.held.len() as u64 > DEFAULT_INLINE_BYTES {
+            self.start_upload().await;
+            let held = std::mem::take(&mut self.held);
+            self.send(Some(held.into())).await;
+        }
+    }
+
+    /// Opens the place to store at.
+    async fn connect(&mut self) -> Result<Transport, Failure> {
+        let opened = timeout(STALL_TIMEOUT, self.target.clone().open()).await;
+        let transport = opened.unwrap_or_else(|_| Err(stalled()))?;
+        self.transport = Some(transport.clone());
+        Ok(transport)
+    }
+
+    /// Starts to send; the size is not known yet.
+    async fn start_upload(&mut self) {
+        let transport = match self.connect().await {
+            Ok(transport) => transport,
+            Err(failure) => return self.fail(failure),
+        };
+        let (pieces, arriving) = mpsc::channel(PIECES_IN_FLIGHT);
+        let upload = Upload {
+            path: self.path.clone(),
+            media_type: media_type_of(&self.held, false),
+            size_bytes: None,
+            body: body_of(arriving),
+        };
+        let mut answer = JoinSet::new();
+        answer.spawn(async move { upload.send(&transport).await });
+        self.upload = Some(RunningUpload { pieces, answer });
+    }
+
+    async fn send(&mut self, piece: Option<Bytes>) {
+        let Some(upload) = &mut self.upload else {
+            return;
+        };
+        match timeout(STALL_TIMEOUT, upload.pieces.send(piece)).await {
+            Ok(Ok(())) => {}
+            // Nobody takes the rest: the answer is there, and it cannot be a good one.
+            Ok(Err(_)) => {
+                let failure = match answer_of(&mut upload.answer).await {
+                    Ok(_) => Failure::new("the save ended before the output did"),
+                    Err(failure) => failure,
+                };
+                self.fail(failure);
+            }
+            Err(_) => self.fail(stalled()),
+        }
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.upload = None;
+        self.held = Vec::new();
+        self.failure.get_or_insert(failure);
+    }
+
+    /// Decides at the end of the output.
+    pub(super) async fn finish(mut self) -> Captured {
+        let decided = self.decide().await;
+        if let Some(transport) = &self.transport {
+            // What a failed save leaves is the collector's, should it not end in time.
+            let _ = timeout(CLEANUP_TIMEOUT, transport.close()).await;
+        }
+        decided.unwrap_or_else(|failure| Captured::Lost {
+            windows: self.windows.finish(),
+            failure,
+        })
+    }
+
+    async fn decide(&mut self) -> Result<Captured, Failure> {
+        if self.upload.is_none() && self.failure.is_none() {
+            return match String::from_utf8(std::mem::take(&mut self.held)) {
+                Ok(text) => Ok(Captured::Inline(text)),
+                // Bytes cannot stand in a prompt, so they are stored whatever their size.
+                Err(error) => self.store_whole(error.into_bytes().into()).await,
+            };
+        }
+        self.send(None).await;
+        match self.upload.take() {
+            Some(mut upload) => answer_of(&mut upload.answer).await.map(Captured::Stored),
+            None => Err(self.failure.take().unwrap_or_else(stalled)),
+        }
+    }
+
+    async fn store_whole(&mut self, body: Bytes) -> Result<Captured, Failure> {
+        let transport = self.connect().await?;
+        let upload = Upload {
+            path: self.path.clone(),
+            media_type: media_type_of(&body, true),
+            size_bytes: Some(body.len() as u64),
+            body: Body::from(body),
+        };
+        let answer = timeout(STALL_TIMEOUT, upload.send(&transport)).await;
+        answer
+            .unwrap_or_else(|_| Err(stalled()))
+            .map(Captured::Stored)
+    }
+}
+
+/// The body that the pieces make. Half an output must not be stored as a whole one, so only a stated
+/// end ends it well.
+fn body_of(arriving: mpsc::Receiver<Option<Bytes>>) -> Body {
+    let pieces = stream::unfold(Some(arriving), |arriving| async {
+        let mut arriving = arriving?;
+        match arriving.recv().await {
+            Some(Some(piece)) => Some((Ok(piece), Some(arriving))),
+            Some(None) => None,
+            None => Some((Err(std::io::Error::other("the output was cut off")), None)),
+        }
+    });
+    Body::from_stream(steady(pieces))
+}
+
+async fn answer_of(
+    answer: &mut JoinSet<Result<SavedReceipt, Failure>>,
+) -> Result<SavedReceipt, Failure> {
+    match timeout(STALL_TIMEOUT, answer.join_next()).await {
+        Ok(Some(Ok(answer))) => answer,
+        Ok(Some(Err(error))) => Err(Failure::new(format!("the save ended early: {error}"))),
+        Ok(None) => Err(Failure::new("the save gave no answer")),
+        Err(_) => Err(stalled()),
+    }
+}
+
+fn stalled() -> Failure {
+    Failure::new(format!(
+        "the store took nothing for {} s",
+        STALL_TIMEOUT.as_secs()
+    ))
+}
+
+#[cfg(test)]
+mod tests;

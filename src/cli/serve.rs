@@ -1,0 +1,190 @@
+//! `spillbox serve`: the service.
+//!
+//! It listens at once and answers 503 until its store is open, so that an orchestrator sees a process
+//! that lives and is not ready yet instead of a refused connection.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::artifact::hint::RetrievalMeans;
+use crate::artifact::library::Library;
+use crate::artifact::locator::LocatorBase;
+use crate::cli::failure::{EXIT_DONE, Failure, Stop};
+use crate::cli::store::{default_tenant, failure_of, settings};
+use crate::clock::SystemClock;
+use crate::http::app::{AppState, router};
+use crate::http::request_id::RequestIds;
+use crate::ids::SystemIds;
+use crate::open_store::open_library;
+use crate::server::{self, ServerOptions, shutdown_signal};
+use crate::settings::{Flag, Settings};
+
+/// Pause between two tries to open a store that does not answer.
+const OPEN_RETRY_PAUSE: Duration = Duration::from_secs(2);
+
+/// Runs the service.
+#[derive(Debug, clap::Args)]
+pub struct ServeArgs {
+    /// The address of the API [default: 127.0.0.1:8787]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<String>,
+    /// Where objects are kept: local:DIR, s3://bucket/prefix or memory:
+    /// [env: SPILLBOX_STORE] [default: local:$XDG_DATA_HOME/spillbox]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<String>,
+    /// The URL that locators begin with [default: http:// and the address]
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<String>,
+    /// A TOML file with settings; spillbox.example.toml explains them
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// Runs the command until SIGTERM or SIGINT. `store_variable` is what SPILLBOX_STORE says.
+///
+/// # Errors
+/// The settings are refused, the address cannot be had, or the store cannot be used.
+pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, Stop> {
+    let settings = settings(args.config.as_deref(), &args.flags(store_variable))?;
+    refuse_open_listener(settings.server.listen)?;
+    let cannot =
+        |what: &str, error: std::io::Error| Failure::new(format!("cannot {what}: {error}"));
+    let shutdown = shutdown_signal().map_err(|error| cannot("install signal handlers", error))?;
+    let listen = settings.server.listen;
+    let listener = TcpListener::bind(listen).await.map_err(|error| {
+        cannot(&format!("listen on {listen}"), error).with_hint("choose another --listen")
+    })?;
+    let bound = listener
+        .local_addr()
+        .map_err(|error| cannot("read the listener's address", error))?;
+    let public_url = settings.server.public_url_at(bound).to_string();
+    let base = LocatorBase::service(&public_url)
+        .map_err(|error| Failure::usage(format!("server.public_url: {error}")))?;
+    let state = AppState::starting(default_tenant(), vec![RetrievalMeans::Http]);
+    let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
+    let router = router(state.clone(), request_ids);
+    info!(public_url, store = %settings.store.url, "listening on http://{bound}");
+    let stop = CancellationToken::new();
+    let shutdown = {
+        let (stop, state) = (stop.clone(), state.clone());
+        async move {
+            tokio::select! {
+                () = shutdown => {}
+                () = stop.cancelled() => {}
+            }
+            state.start_draining();
+            stop.cancel();
+        }
+    };
+    let opening = async {
+        let opened = open(&settings, base, &stop).await;
+        if opened.is_err() {
+            // Nothing can be served: end, with the running requests answered.
+            stop.cancel();
+        }
+        if let Some(library) = opened? {
+            state.open(library);
+        }
+        Ok::<(), Failure>(())
+    };
+    let serving = server::run(listener, router, ServerOptions::default(), shutdown);
+    let (_, opened) = tokio::join!(serving, opening);
+    if let Some(library) = state.library() {
+        library.drain().await;
+    }
+    opened?;
+    info!("stopped");
+    Ok(EXIT_DONE)
+}
+
+impl ServeArgs {
+    fn flags(&self, store_variable: Option<&str>) -> Vec<Flag> {
+        let flag = |name, key, value: Option<&str>| {
+            value.map(|value| Flag {
+                name,
+                key,
+                value: value.to_owned(),
+            })
+        };
+        let store = flag("--store", "store.url", self.store.as_deref())
+            .or_else(|| flag("SPILLBOX_STORE", "store.url", store_variable));
+        [
+            flag("--listen", "server.listen", self.listen.as_deref()),
+            store,
+            flag(
+                "--public-url",
+                "server.public_url",
+                self.public_url.as_deref(),
+            ),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Without tokens everybody who reaches the address may read and write.
+fn refuse_open_listener(listen: SocketAddr) -> Result<(), Failure> {
+    if listen.ip().is_loopback() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "server.listen is {listen}, but no [[tokens]] are set: anybody who reaches it could read everything"
+    ))
+    .with_hint("listen on 127.0.0.1, or set [[tokens]] in the settings file"))
+}
+
+/// Opens the store; one that does not answer is tried again until the service ends.
+async fn open(
+    settings: &Settings,
+    base: LocatorBase,
+    stop: &CancellationToken,
+) -> Result<Option<Library>, Failure> {
+    loop {
+        let opening = open_library(settings, base.clone(), Vec::new());
+        let opened = tokio::select! {
+            opened = opening => opened,
+            () = stop.cancelled() => return Ok(None),
+        };
+        let error = match opened {
+            Ok(library) => {
+                info!("the store is open");
+                return Ok(Some(library));
+            }
+            Err(error) => error,
+        };
+        if !error.is_transient() {
+            return Err(failure_of(&error, &settings.store.url));
+        }
+        warn!(%error, "the store does not answer, trying again");
+        tokio::select! {
+            () = tokio::time::sleep(OPEN_RETRY_PAUSE) => {}
+            () = stop.cancelled() => return Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_is_served_without_tokens() {
+        for good in ["127.0.0.1:8787", "127.1.2.3:0", "[::1]:1"] {
+            assert!(
+                refuse_open_listener(good.parse().unwrap()).is_ok(),
+                "{good}"
+            );
+        }
+        for open in ["0.0.0.0:8787", "[::]:1", "192.168.0.1:80"] {
+            let failure = refuse_open_listener(open.parse().unwrap()).unwrap_err();
+            assert_eq!(failure.exit, 2);
+            assert!(failure.to_string().contains("tokens"), "{failure}");
+        }
+    }
+}

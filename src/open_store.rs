@@ -1,0 +1,106 @@
+//! The one place that names concrete backends.
+
+use std::sync::Arc;
+
+use crate::artifact::format::{FormatError, StoreFormat};
+use crate::artifact::library::{Library, LibraryOptions};
+use crate::artifact::locator::LocatorBase;
+use crate::clock::SystemClock;
+use crate::ids::SystemIds;
+use crate::settings::{Checksum, Settings, StoreSettings, StoreUrl};
+use crate::store::keys::KeySpace;
+use crate::store::local::LocalStore;
+use crate::store::memory::MemoryStore;
+use crate::store::s3::{ChecksumMode, S3Settings, S3SetupError, S3Store};
+use crate::store::{SharedStore, StoreError};
+
+/// A store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenStoreError {
+    /// The directory cannot be opened.
+    #[error("cannot open the store: {0}")]
+    Local(StoreError),
+    /// The settings do not lead to a bucket.
+    #[error(transparent)]
+    S3(#[from] S3SetupError),
+    /// The prefix cannot stand in keys.
+    #[error("the store's prefix `{0}` cannot stand in keys")]
+    Prefix(String),
+    /// The format marker cannot be read or written.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+}
+
+impl OpenStoreError {
+    /// Returns whether another try may succeed: the store is there, but does not answer well.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Format(FormatError::Store(error)) => error.kind.is_transient(),
+            Self::Local(_) | Self::S3(_) | Self::Prefix(_) | Self::Format(_) => false,
+        }
+    }
+}
+
+/// Opens the store that the settings name. Of a bucket nothing is asked yet.
+///
+/// # Errors
+/// The directory cannot be created or entered, or the settings do not lead to a bucket.
+pub async fn open_store(
+    settings: &StoreSettings,
+) -> Result<(SharedStore, KeySpace), OpenStoreError> {
+    let keys =
+        |prefix: &str| KeySpace::new(prefix).map_err(|_| OpenStoreError::Prefix(prefix.to_owned()));
+    match &settings.url {
+        StoreUrl::Memory => {
+            let store = MemoryStore::new(SystemClock::shared());
+            Ok((Arc::new(store), keys("")?))
+        }
+        StoreUrl::Local { dir } => {
+            let store = LocalStore::open(dir, SystemClock::shared(), SystemIds::shared())
+                .map_err(OpenStoreError::Local)?;
+            Ok((Arc::new(store), keys("")?))
+        }
+        StoreUrl::S3 { bucket, prefix } => {
+            let keys = keys(prefix)?;
+            let store = S3Store::connect(&s3_settings(settings, bucket)).await?;
+            Ok((Arc::new(store), keys))
+        }
+    }
+}
+
+fn s3_settings(settings: &StoreSettings, bucket: &str) -> S3Settings {
+    S3Settings {
+        bucket: bucket.to_owned(),
+        endpoint: settings.endpoint.clone(),
+        region: settings.region.clone(),
+        path_style: settings.path_style,
+        checksum: match settings.checksum {
+            Checksum::Header => ChecksumMode::Header,
+            Checksum::Off => ChecksumMode::Off,
+        },
+        sign_payload: settings.sign_payload,
+        ..S3Settings::default()
+    }
+}
+
+/// Opens the store, reads its format marker (a new store gets one), and builds what works on it.
+///
+/// # Errors
+/// See [`OpenStoreError`].
+pub async fn open_library(
+    settings: &Settings,
+    locator_base: LocatorBase,
+    cli_args: Vec<String>,
+) -> Result<Library, OpenStoreError> {
+    let (store, keys) = open_store(&settings.store).await?;
+    let format = StoreFormat::open(store.as_ref(), &keys, settings.gc.orphan_ttl).await?;
+    let options = LibraryOptions {
+        locator_base,
+        max_body_bytes: settings.limits.max_body_bytes,
+        max_concurrent_uploads: settings.limits.max_concurrent_uploads,
+        cli_args,
+        ..LibraryOptions::default()
+    };
+    let (clock, ids) = (SystemClock::shared(), SystemIds::shared());
+    Ok(Library::new(store, keys, format, clock, ids, options))
+}
