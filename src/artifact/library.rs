@@ -16,7 +16,8 @@ use crate::artifact::session::Sessions;
 use crate::clock::SharedClock;
 use crate::ids::{ArtifactId, DecisionId, SharedIds, Tenant};
 use crate::limits::{
-    DEFAULT_INLINE_BYTES, DEFAULT_MAX_BODY_BYTES, DEFAULT_REPLACEMENT_BYTES, MAX_CONCURRENT_UPLOADS,
+    DEFAULT_INLINE_BYTES, DEFAULT_MAX_BODY_BYTES, DEFAULT_REPLACEMENT_BYTES,
+    MAX_CONCURRENT_UPLOADS, SEARCH_DEADLINE,
 };
 use crate::store::SharedStore;
 use crate::store::keys::KeySpace;
@@ -35,6 +36,8 @@ pub struct LibraryOptions {
     pub max_concurrent_uploads: usize,
     /// Searches at once; each keeps a thread busy.
     pub max_concurrent_searches: usize,
+    /// Wall time of one page of a search.
+    pub search_deadline: Duration,
     /// Tool results up to this many bytes stay in the prompt.
     pub inline_bytes: u64,
     /// Cap of a replacement, bytes.
@@ -56,6 +59,7 @@ impl Default for LibraryOptions {
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             max_concurrent_uploads: MAX_CONCURRENT_UPLOADS,
             max_concurrent_searches: max_concurrent_searches(),
+            search_deadline: SEARCH_DEADLINE,
             inline_bytes: DEFAULT_INLINE_BYTES,
             replacement_bytes: DEFAULT_REPLACEMENT_BYTES,
             cli_args: Vec::new(),
