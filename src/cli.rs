@@ -20,6 +20,7 @@ use crate::telemetry::{self, LOG_FORMAT_VARIABLE, LOG_VARIABLE};
 pub mod cat;
 pub mod connection;
 pub mod description;
+pub mod doctor;
 pub mod download;
 pub mod failure;
 pub mod get;
@@ -80,6 +81,8 @@ pub enum Command {
     Stat(stat::StatArgs),
     /// List a session's artifacts, newest first
     Ls(ls::LsArgs),
+    /// Find out by trying whether a store can be trusted
+    Doctor(doctor::DoctorArgs),
 }
 
 /// Runs the program.
@@ -114,6 +117,10 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
         Command::Serve(args) => {
             start_logs(LevelFilter::INFO)?;
             Box::pin(serve::run(args, variables.store.as_deref())).await
+        }
+        Command::Doctor(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(doctor::run(args, variables.store.as_deref())).await
         }
         Command::Run(args) => {
             start_logs(LevelFilter::OFF)?;

@@ -65,6 +65,8 @@ error_codes! {
     PreviewBudgetTooSmall = "preview_budget_too_small",
     /// The byte range lies outside the body.
     RangeNotSatisfiable = "range_not_satisfiable",
+    /// The service serves its store read-only.
+    ReadOnly = "read_only",
     /// The client sent nothing for too long.
     RequestTimeout = "request_timeout",
     /// No such path.
@@ -108,6 +110,7 @@ impl ErrorCode {
             Self::IncarnationsExhausted | Self::ParentConflict => StatusCode::CONFLICT,
             Self::PreviewBudgetTooSmall => StatusCode::UNPROCESSABLE_ENTITY,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::ReadOnly => StatusCode::FORBIDDEN,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -150,6 +153,7 @@ impl ErrorCode {
             | Self::PreconditionFailed
             | Self::PreviewBudgetTooSmall
             | Self::RangeNotSatisfiable
+            | Self::ReadOnly
             | Self::RouteNotFound
             | Self::StoreFormatUnsupported => false,
         }
@@ -185,6 +189,7 @@ impl ErrorCode {
             | Self::PreconditionFailed
             | Self::PreviewBudgetTooSmall
             | Self::RangeNotSatisfiable
+            | Self::ReadOnly
             | Self::RequestTimeout
             | Self::RouteNotFound
             | Self::Saturated
@@ -213,6 +218,7 @@ impl ErrorCode {
             Self::PreconditionFailed => "Precondition failed",
             Self::PreviewBudgetTooSmall => "Preview budget too small",
             Self::RangeNotSatisfiable => "Range not satisfiable",
+            Self::ReadOnly => "Service is read-only",
             Self::RequestTimeout => "Request timed out",
             Self::RouteNotFound => "No such path",
             Self::Saturated => "Too much at once",
@@ -263,6 +269,9 @@ impl ErrorCode {
                 "shorten label, title and session id, or ask the operator for a larger replacement cap"
             }
             Self::RangeNotSatisfiable => "ask for a range inside the size given in Content-Range",
+            Self::ReadOnly => {
+                "save through another service; `spillbox doctor` says why this store is not written to"
+            }
             Self::RequestTimeout => "send the request again without long pauses",
             Self::RouteNotFound => "see /openapi.yaml for the paths of this service",
             Self::Saturated => "retry after the time in Retry-After",

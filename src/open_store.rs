@@ -8,6 +8,7 @@ use crate::artifact::locator::LocatorBase;
 use crate::clock::SystemClock;
 use crate::ids::SystemIds;
 use crate::settings::{Checksum, Settings, StoreSettings, StoreUrl};
+use crate::store::attest::{AttestOptions, Endpoint, Target};
 use crate::store::keys::KeySpace;
 use crate::store::local::LocalStore;
 use crate::store::memory::MemoryStore;
@@ -83,7 +84,89 @@ fn s3_settings(settings: &StoreSettings, bucket: &str) -> S3Settings {
     }
 }
 
-/// Opens the store, reads its format marker (a new store gets one), and builds what works on it.
+/// Whether a service may write to its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It saves and serves.
+    ReadWrite,
+    /// It serves what is there.
+    ReadOnly,
+}
+
+/// Names what attestation tries: the store as it was opened, and the further endpoints of its bucket.
+///
+/// # Errors
+/// A further endpoint does not lead to a bucket.
+pub async fn attestation_target(
+    settings: &StoreSettings,
+    store: &SharedStore,
+    keys: &KeySpace,
+) -> Result<Target, OpenStoreError> {
+    let name = settings
+        .endpoint
+        .clone()
+        .unwrap_or_else(|| settings.url.to_string());
+    let store = Arc::clone(store);
+    let mut endpoints = vec![Endpoint { name, store }];
+    for other in &settings.other_endpoints {
+        let of_other = StoreSettings {
+            endpoint: Some(other.clone()),
+            ..settings.clone()
+        };
+        let (store, _) = open_store(&of_other).await?;
+        endpoints.push(Endpoint {
+            name: other.clone(),
+            store,
+        });
+    }
+    Ok(Target {
+        endpoints,
+        store_url: settings.url.to_string(),
+        keys: keys.clone(),
+    })
+}
+
+/// How hard attestation tries the store.
+pub fn attest_options(settings: &StoreSettings) -> AttestOptions {
+    AttestOptions {
+        contenders: settings.contenders,
+        ..AttestOptions::default()
+    }
+}
+
+/// Reads the store's format marker (a new store gets one, unless it is only read), and builds what works
+/// on it.
+///
+/// # Errors
+/// The marker cannot be read or written.
+pub async fn library_over(
+    (store, keys): (SharedStore, KeySpace),
+    settings: &Settings,
+    locator_base: LocatorBase,
+    cli_args: Vec<String>,
+    access: Access,
+) -> Result<Library, OpenStoreError> {
+    let orphan_ttl = settings.gc.orphan_ttl;
+    let format = match access {
+        Access::ReadWrite => StoreFormat::open(store.as_ref(), &keys, orphan_ttl).await?,
+        Access::ReadOnly => StoreFormat::read(store.as_ref(), &keys)
+            .await?
+            .unwrap_or_else(|| StoreFormat::new(orphan_ttl)),
+    };
+    let options = LibraryOptions {
+        locator_base,
+        max_body_bytes: settings.limits.max_body_bytes,
+        max_concurrent_uploads: settings.limits.max_concurrent_uploads,
+        is_read_only: access == Access::ReadOnly,
+        cli_args,
+        ..LibraryOptions::default()
+    };
+    let (clock, ids) = (SystemClock::shared(), SystemIds::shared());
+    Ok(Library::new(store, keys, format, clock, ids, options))
+}
+
+/// Opens the store and builds what works on it, without attesting it: for commands that work straight
+/// on a store.
 ///
 /// # Errors
 /// See [`OpenStoreError`].
@@ -92,15 +175,6 @@ pub async fn open_library(
     locator_base: LocatorBase,
     cli_args: Vec<String>,
 ) -> Result<Library, OpenStoreError> {
-    let (store, keys) = open_store(&settings.store).await?;
-    let format = StoreFormat::open(store.as_ref(), &keys, settings.gc.orphan_ttl).await?;
-    let options = LibraryOptions {
-        locator_base,
-        max_body_bytes: settings.limits.max_body_bytes,
-        max_concurrent_uploads: settings.limits.max_concurrent_uploads,
-        cli_args,
-        ..LibraryOptions::default()
-    };
-    let (clock, ids) = (SystemClock::shared(), SystemIds::shared());
-    Ok(Library::new(store, keys, format, clock, ids, options))
+    let opened = open_store(&settings.store).await?;
+    library_over(opened, settings, locator_base, cli_args, Access::ReadWrite).await
 }

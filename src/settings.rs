@@ -87,6 +87,13 @@ pub struct StoreSettings {
     /// The S3 endpoint; that of `AWS_ENDPOINT_URL` or AWS itself when absent.
     #[serde(default)]
     pub endpoint: Option<String>,
+    /// Further endpoints of the same bucket, which writers elsewhere use: attestation races over all of
+    /// them, because some clusters are exact behind each node and not across nodes.
+    #[serde(default)]
+    pub other_endpoints: Vec<String>,
+    /// Writers of one key that attestation races; fewer for servers that serialise them slowly.
+    #[serde(default = "default_contenders")]
+    pub contenders: usize,
     /// The S3 region; that of the environment when absent.
     #[serde(default)]
     pub region: Option<String>,
@@ -99,6 +106,10 @@ pub struct StoreSettings {
     /// Whether the signature covers the body; only over plain HTTP when absent.
     #[serde(default)]
     pub sign_payload: Option<bool>,
+}
+
+fn default_contenders() -> usize {
+    limits::ATTEST_CONTENDERS
 }
 
 /// `[limits]`: what one request and one replica may take.
@@ -155,6 +166,9 @@ impl Settings {
         if !(1..=limits::MAX_CONNECTIONS).contains(&self.limits.max_concurrent_uploads) {
             let rule = format!("from 1 to {}", limits::MAX_CONNECTIONS);
             return Some(("limits.max_concurrent_uploads", rule));
+        }
+        if !(2..=64).contains(&self.store.contenders) {
+            return broken("store.contenders", "from 2 to 64");
         }
         if self.gc.orphan_ttl > limits::MAX_ORPHAN_TTL {
             return broken("gc.orphan_ttl", "at most 3650 days");

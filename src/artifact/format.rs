@@ -39,6 +39,14 @@ impl StoreFormat {
         Duration::from_secs(self.orphan_ttl_seconds)
     }
 
+    /// Returns the format of a store that is used for the first time.
+    pub fn new(orphan_ttl: Duration) -> Self {
+        Self {
+            v: FORMAT_VERSION,
+            orphan_ttl_seconds: orphan_ttl.as_secs(),
+        }
+    }
+
     fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let format: Self = serde_json::from_slice(bytes)
             .map_err(|error| FormatError::Unsupported(error.to_string()))?;
@@ -46,6 +54,20 @@ impl StoreFormat {
             return Err(FormatError::Unsupported(format!("version {}", format.v)));
         }
         Ok(format)
+    }
+
+    /// Reads the store's format; `None` where the store was never used.
+    ///
+    /// # Errors
+    /// See [`FormatError`].
+    pub async fn read(
+        store: &dyn ObjectStore,
+        keys: &KeySpace,
+    ) -> Result<Option<Self>, FormatError> {
+        match read_register(store, &keys.format()).await? {
+            Some(found) => Self::decode(&found.bytes).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Reads the store's format; a store without one gets it with `orphan_ttl`.
@@ -57,13 +79,10 @@ impl StoreFormat {
         keys: &KeySpace,
         orphan_ttl: Duration,
     ) -> Result<Self, FormatError> {
-        if let Some(found) = read_register(store, &keys.format()).await? {
-            return Self::decode(&found.bytes);
+        if let Some(found) = Self::read(store, keys).await? {
+            return Ok(found);
         }
-        let ours = Self {
-            v: FORMAT_VERSION,
-            orphan_ttl_seconds: orphan_ttl.as_secs(),
-        };
+        let ours = Self::new(orphan_ttl);
         let bytes = serde_json::to_vec(&ours)
             .expect("two numbers always serialise")
             .into();

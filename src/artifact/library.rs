@@ -32,6 +32,8 @@ pub struct LibraryOptions {
     pub locator_base: LocatorBase,
     /// Cap of one body, bytes.
     pub max_body_bytes: u64,
+    /// Whether nothing is ever written: for a store whose writes cannot be trusted.
+    pub is_read_only: bool,
     /// Uploads at once.
     pub max_concurrent_uploads: usize,
     /// Searches at once; each keeps a thread busy.
@@ -57,6 +59,7 @@ impl Default for LibraryOptions {
         Self {
             locator_base: LocatorBase::Store,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
+            is_read_only: false,
             max_concurrent_uploads: MAX_CONCURRENT_UPLOADS,
             max_concurrent_searches: max_concurrent_searches(),
             search_deadline: SEARCH_DEADLINE,

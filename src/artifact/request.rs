@@ -107,6 +107,9 @@ pub enum SaveError {
         /// What arrived.
         actual: Sha256Digest,
     },
+    /// The store is served read-only.
+    #[error("the service does not write to its store")]
+    ReadOnly,
     /// More uploads are running than the service takes.
     #[error("{0} uploads are running")]
     Saturated(usize),
@@ -199,6 +202,7 @@ impl SaveError {
             Self::Body(BodyError::Stalled(_)) => ErrorCode::RequestTimeout,
             Self::Body(BodyError::TooLarge { .. }) => ErrorCode::BodyTooLarge,
             Self::DigestMismatch { .. } => ErrorCode::DigestMismatch,
+            Self::ReadOnly => ErrorCode::ReadOnly,
             Self::Saturated(_) => ErrorCode::Saturated,
             Self::Session(SessionError::ParentNotFound(_)) => ErrorCode::ParentNotFound,
             Self::Session(SessionError::ParentConflict { .. }) => ErrorCode::ParentConflict,

@@ -65,6 +65,9 @@ impl Library {
     /// # Errors
     /// See [`SaveError`].
     pub async fn save(&self, request: SaveRequest, body: BodyStream) -> Result<Saved, SaveError> {
+        if self.options.is_read_only {
+            return Err(SaveError::ReadOnly);
+        }
         let library = self.clone();
         let task = self
             .tracker

@@ -52,6 +52,10 @@ pub async fn run(args: &RunArgs, variables: &Variables, target: Target) -> Resul
     if description.tool.is_none() {
         description.tool = tool_name(&args.command);
     }
+    if description.completeness.is_none() {
+        // A capture that breaks off is never stored, so what is stored is all that the tool printed.
+        description.completeness = Some("complete".to_owned());
+    }
     let tool_shown = description.tool.clone().unwrap_or_default();
     let mut tool = Tool::start(&args.command)?;
     let mut capture = Capture::new(target, description.path(&session));

@@ -14,15 +14,20 @@ use tracing::{info, warn};
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::artifact::locator::LocatorBase;
-use crate::cli::failure::{EXIT_DONE, Failure, Stop};
+use crate::cli::failure::{EXIT_DONE, EXIT_REFUSED, Failure, Stop};
 use crate::cli::store::{default_tenant, failure_of, settings};
 use crate::clock::SystemClock;
 use crate::http::app::{AppState, router};
 use crate::http::request_id::RequestIds;
 use crate::ids::SystemIds;
-use crate::open_store::open_library;
+use crate::open_store::{
+    Access, OpenStoreError, attest_options, attestation_target, library_over, open_store,
+};
 use crate::server::{self, ServerOptions, shutdown_signal};
-use crate::settings::{Flag, Settings};
+use crate::settings::{Flag, Settings, StoreSettings, StoreUrl};
+use crate::store::SharedStore;
+use crate::store::attest::{Attestation, Verdict, attest_or_reuse};
+use crate::store::keys::KeySpace;
 
 /// Pause between two tries to open a store that does not answer.
 const OPEN_RETRY_PAUSE: Duration = Duration::from_secs(2);
@@ -43,6 +48,9 @@ pub struct ServeArgs {
     /// A TOML file with settings; spillbox.example.toml explains them
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Serve what is there and write nothing; also works on a store that attestation refuses
+    #[arg(long)]
+    pub read_only: bool,
 }
 
 /// Runs the command until SIGTERM or SIGINT. `store_variable` is what SPILLBOX_STORE says.
@@ -82,7 +90,12 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
         }
     };
     let opening = async {
-        let opened = open(&settings, base, &stop).await;
+        let access = if args.read_only {
+            Access::ReadOnly
+        } else {
+            Access::ReadWrite
+        };
+        let opened = open(&settings, base, access, &stop).await;
         if opened.is_err() {
             // Nothing can be served: end, with the running requests answered.
             stop.cancel();
@@ -139,34 +152,111 @@ fn refuse_open_listener(listen: SocketAddr) -> Result<(), Failure> {
     .with_hint("listen on 127.0.0.1, or set [[tokens]] in the settings file"))
 }
 
-/// Opens the store; one that does not answer is tried again until the service ends.
+/// Attests and opens the store; one that does not answer is tried again until the service ends.
 async fn open(
     settings: &Settings,
     base: LocatorBase,
+    access: Access,
     stop: &CancellationToken,
 ) -> Result<Option<Library>, Failure> {
     loop {
-        let opening = open_library(settings, base.clone(), Vec::new());
+        let opening = attest_and_open(settings, base.clone(), access);
         let opened = tokio::select! {
-            opened = opening => opened,
+            opened = Box::pin(opening) => opened?,
             () = stop.cancelled() => return Ok(None),
         };
-        let error = match opened {
-            Ok(library) => {
-                info!("the store is open");
-                return Ok(Some(library));
-            }
-            Err(error) => error,
-        };
-        if !error.is_transient() {
-            return Err(failure_of(&error, &settings.store.url));
+        if let Some(library) = opened {
+            info!("the store is open");
+            return Ok(Some(library));
         }
-        warn!(%error, "the store does not answer, trying again");
         tokio::select! {
             () = tokio::time::sleep(OPEN_RETRY_PAUSE) => {}
             () = stop.cancelled() => return Ok(None),
         }
     }
+}
+
+/// One try; `None` when the store does not answer now and another try may help.
+async fn attest_and_open(
+    settings: &Settings,
+    base: LocatorBase,
+    access: Access,
+) -> Result<Option<Library>, Failure> {
+    let url = &settings.store.url;
+    let failed = |error: &OpenStoreError| failure_of(error, url);
+    let opened = open_store(&settings.store)
+        .await
+        .map_err(|error| failed(&error))?;
+    if access == Access::ReadWrite && *url != StoreUrl::Memory {
+        let attestation = attest(&settings.store, &opened)
+            .await
+            .map_err(|error| failed(&error))?;
+        match attestation.verdict {
+            Verdict::Trusted | Verdict::Restricted => report(&attestation),
+            Verdict::Refused => return Err(refusal(url, &attestation)),
+            Verdict::Unreachable => {
+                warn!(
+                    reason = summary(&attestation),
+                    "the store does not answer, trying again"
+                );
+                return Ok(None);
+            }
+        }
+    }
+    match library_over(opened, settings, base, Vec::new(), access).await {
+        Ok(library) => Ok(Some(library)),
+        Err(error) if error.is_transient() => {
+            warn!(%error, "the store does not answer, trying again");
+            Ok(None)
+        }
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+async fn attest(
+    settings: &StoreSettings,
+    (store, keys): &(SharedStore, KeySpace),
+) -> Result<Attestation, OpenStoreError> {
+    let target = attestation_target(settings, store, keys).await?;
+    let (clock, ids) = (SystemClock, SystemIds::default());
+    let (attestation, was_reused) =
+        attest_or_reuse(&target, &clock, &ids, attest_options(settings)).await;
+    info!(
+        verdict = ?attestation.verdict,
+        delete_fence = ?attestation.delete_fence,
+        reused = was_reused,
+        elapsed_ms = attestation.elapsed_ms,
+        "attested the store"
+    );
+    Ok(attestation)
+}
+
+fn report(attestation: &Attestation) {
+    if attestation.verdict == Verdict::Restricted {
+        warn!(
+            reason = summary(attestation),
+            "the store has restrictions; `spillbox doctor` lists them"
+        );
+    }
+}
+
+/// The gravest finding in one sentence.
+fn summary(attestation: &Attestation) -> String {
+    attestation
+        .findings
+        .first()
+        .map_or_else(String::new, |finding| {
+            format!("{}: {}", finding.meaning, finding.what_to_do)
+        })
+}
+
+fn refusal(url: &StoreUrl, attestation: &Attestation) -> Failure {
+    Failure::new(format!(
+        "{url} cannot be written to safely: {}",
+        summary(attestation)
+    ))
+    .with_hint("`spillbox doctor` shows what was seen; --read-only serves what is there")
+    .with_exit(EXIT_REFUSED)
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ impl From<SaveError> for Problem {
             }
             SaveError::Body(_)
             | SaveError::DigestMismatch { .. }
+            | SaveError::ReadOnly
             | SaveError::Saturated(_)
             | SaveError::Superseded
             | SaveError::IncarnationsExhausted(_)

@@ -1,4 +1,4 @@
-//! The contract of [`ObjectStore`](crate::store::ObjectStore) in executable form.
+//! The contract of [`ObjectStore`] in executable form.
 //!
 //! It is library code, so that the same cases run over the backends in the tests and over a real
 //! endpoint from a script. A backend is finished when every case that applies to it passes, races
@@ -20,11 +20,11 @@ use std::panic::AssertUnwindSafe;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 
-use crate::ids::IdSource;
 use crate::store::keys::Key;
 use crate::store::{
-    ByteStream, DeleteFence, ETag, GetOptions, GetReply, ListRequest, Object, Payload, PutMode,
-    PutReceipt, SharedStore, StoreError, StoreErrorKind, Upload, VersionId, Versioning, paging,
+    ByteStream, DeleteFence, ETag, GetOptions, GetReply, ListRequest, Object, ObjectStore, Payload,
+    PutMode, PutReceipt, SharedStore, StoreError, StoreErrorKind, Upload, VersionId, Versioning,
+    paging,
 };
 
 /// Requests in flight where a case only fills or empties the store.
@@ -40,11 +40,25 @@ pub struct Capabilities {
     pub versioning: Versioning,
     /// Deletes honour `if_match`; many real servers ignore it.
     pub delete_if_match: bool,
+    /// They honour it also while the object is being overwritten. SeaweedFS 4.48 in a versioned bucket
+    /// refuses a stale delete of an object at rest, but lets one take an overwrite that it races with.
+    pub delete_if_match_in_races: bool,
     /// A delete by version is refused where versioning was never enabled; several real servers delete
     /// the current object then, which is why nobody may send one.
     pub refuses_unversioned_fence: bool,
-    /// The keys `d` and `d/e` may both be there; the product does not need it.
+    /// The keys `d` and `d/e` may both be created; the product does not need it. SeaweedFS 4.48 answers
+    /// 412 to the second.
     pub nested_keys: bool,
+    /// A completion that names the ETag of a part that was sent again with other bytes is refused.
+    /// SeaweedFS 4.48 takes it. The product sends a part again with the same bytes only.
+    pub refuses_replaced_parts: bool,
+    /// A prefix with an empty segment is the prefix of no key of ours. SeaweedFS 4.48 reads `a//` as
+    /// `a/`. No prefix of the product has one.
+    pub exact_prefixes: bool,
+    /// Keys list in byte order also where one begins another. SeaweedFS 4.48 keeps `d` of a versioned
+    /// bucket as `d.versions` and lists it there, after `d-x`. What the product lists in order
+    /// (manifests, bodies, journal records, checkpoints) has keys of one length.
+    pub byte_order: bool,
 }
 
 impl Capabilities {
@@ -55,7 +69,11 @@ impl Capabilities {
             versioning: Versioning::NeverEnabled,
             delete_if_match: true,
             refuses_unversioned_fence: true,
+            delete_if_match_in_races: true,
             nested_keys: true,
+            refuses_replaced_parts: true,
+            exact_prefixes: true,
+            byte_order: true,
         }
     }
 }
@@ -69,8 +87,16 @@ pub enum Need {
     DeleteIfMatch,
     /// [`Capabilities::refuses_unversioned_fence`], and no versioning.
     RefusedFence,
+    /// [`Capabilities::delete_if_match_in_races`].
+    DeleteIfMatchInRaces,
     /// [`Capabilities::nested_keys`].
     NestedKeys,
+    /// [`Capabilities::refuses_replaced_parts`].
+    RefusedParts,
+    /// [`Capabilities::exact_prefixes`].
+    ExactPrefixes,
+    /// [`Capabilities::byte_order`].
+    ByteOrder,
     /// Versioning is enabled.
     Enabled,
     /// Versioning is suspended.
@@ -106,7 +132,13 @@ impl Case {
             Need::RefusedFence => {
                 capabilities.refuses_unversioned_fence && versioning == Versioning::NeverEnabled
             }
+            Need::DeleteIfMatchInRaces => {
+                capabilities.delete_if_match && capabilities.delete_if_match_in_races
+            }
             Need::NestedKeys => capabilities.nested_keys,
+            Need::RefusedParts => capabilities.refuses_replaced_parts,
+            Need::ExactPrefixes => capabilities.exact_prefixes,
+            Need::ByteOrder => capabilities.byte_order,
             Need::Enabled => versioning == Versioning::Enabled,
             Need::Suspended => versioning == Versioning::Suspended,
         }
@@ -149,13 +181,16 @@ cases! {
     multipart::an_unfinished_upload_is_listed_and_invisible: Any,
     multipart::an_aborted_upload_leaves_nothing: Any,
     multipart::a_completion_that_names_another_part_is_refused: Any,
+    multipart::a_completion_that_names_a_replaced_part_is_refused: RefusedParts,
     listing::a_listing_of_2501_keys_is_exact: Any,
     listing::pages_of_every_size_give_the_same_keys: NestedKeys,
+    listing::keys_that_begin_one_another_list_in_byte_order: ByteOrder,
     listing::a_prefix_without_keys_lists_empty: Any,
+    listing::a_prefix_with_an_empty_segment_lists_empty: ExactPrefixes,
     race::creators_of_one_key_have_exactly_one_winner: Any,
     race::compare_and_swap_loses_no_update: Any,
     race::a_stale_delete_keeps_the_object: DeleteIfMatch,
-    race::a_stale_delete_never_takes_a_racing_overwrite: DeleteIfMatch,
+    race::a_stale_delete_never_takes_a_racing_overwrite: DeleteIfMatchInRaces,
     race::creates_and_deletes_do_not_disturb_their_neighbours: Any,
     race::readers_see_whole_objects_while_they_are_overwritten: Any,
     race::listings_are_exact_while_others_write: Any,
@@ -176,16 +211,11 @@ pub struct Trial {
     prefix: String,
 }
 
-/// Runs one case by its name, under a fresh prefix made from `unique`.
+/// Runs one case by its name under `prefix`, which ends in a slash and under which nothing else is.
 ///
 /// # Panics
 /// The store breaks the contract, the case is unknown, or it does not apply to such a store.
-pub async fn run_case(
-    name: &str,
-    store: &SharedStore,
-    capabilities: Capabilities,
-    unique: uuid::Uuid,
-) {
+pub async fn run_case(name: &str, store: &SharedStore, capabilities: Capabilities, prefix: &str) {
     let case = CASES.iter().find(|case| case.name == name);
     let case = case.unwrap_or_else(|| panic!("no case `{name}`"));
     let applies = case.applies_to(&capabilities);
@@ -193,31 +223,68 @@ pub async fn run_case(
     let trial = Trial {
         store: SharedStore::clone(store),
         capabilities,
-        prefix: format!("conformance/{}/", unique.simple()),
+        prefix: prefix.to_owned(),
     };
     let result = AssertUnwindSafe((case.run)(&trial)).catch_unwind().await;
-    let cleaned = trial.clean().await;
+    let cleaned = remove_all(&**store, prefix).await;
     if let Err(panic) = result {
         std::panic::resume_unwind(panic);
     }
     cleaned.unwrap_or_else(|error| panic!("cleaning up after `{name}`: {error}"));
 }
 
-/// Runs every case that applies, one after another, calling `begin` with each name before it runs.
+/// Removes everything below `prefix`, old versions and unfinished uploads too.
 ///
-/// # Panics
-/// As [`run_case`], at the first case that fails.
-pub async fn run_all(
-    store: &SharedStore,
-    capabilities: Capabilities,
-    ids: &dyn IdSource,
-    now: jiff::Timestamp,
-    begin: impl Fn(&'static str),
-) {
-    for case in CASES.iter().filter(|case| case.applies_to(&capabilities)) {
-        begin(case.name);
-        run_case(case.name, store, capabilities, ids.uuid(now)).await;
+/// # Errors
+/// The store fails or refuses; some of it may be left.
+pub async fn remove_all(store: &dyn ObjectStore, prefix: &str) -> Result<(), StoreError> {
+    for upload in uploads_below(store, prefix).await? {
+        store.abort_upload(&upload).await?;
     }
+    let mut doomed: Vec<(Key, DeleteFence)> = Vec::new();
+    if store.versioning().await? == Versioning::NeverEnabled {
+        let request = ListRequest {
+            prefix: prefix.to_owned(),
+            ..ListRequest::default()
+        };
+        let mut pages = paging::list(store, request);
+        while let Some(page) = pages.next_page().await? {
+            let keys = page.objects.into_iter().map(|listed| listed.key);
+            let keys = keys.filter_map(|key| Key::parse(key).ok());
+            doomed.extend(keys.map(|key| (key, DeleteFence::None)));
+        }
+    } else {
+        let mut pages = paging::list_versions(store, prefix);
+        while let Some(page) = pages.next_page().await? {
+            doomed.extend(page.versions.into_iter().filter_map(|version| {
+                let fence = DeleteFence::Version(version.version_id);
+                Some((Key::parse(version.key).ok()?, fence))
+            }));
+        }
+    }
+    let delete = |(key, fence)| async move { store.delete(&key, fence).await };
+    let deletes: Vec<_> = doomed.into_iter().map(delete).collect();
+    stream::iter(deletes)
+        .buffer_unordered(IN_FLIGHT)
+        .try_for_each(|_| async { Ok(()) })
+        .await
+}
+
+async fn uploads_below(store: &dyn ObjectStore, prefix: &str) -> Result<Vec<Upload>, StoreError> {
+    let mut found = Vec::new();
+    let mut pages = paging::list_uploads(store);
+    while let Some(page) = pages.next_page().await? {
+        let ours = page
+            .uploads
+            .into_iter()
+            .filter(|u| u.key.starts_with(prefix));
+        found.extend(ours.filter_map(|listed| {
+            let key = Key::parse(listed.key).ok()?;
+            let upload_id = listed.upload_id;
+            Some(Upload { key, upload_id })
+        }));
+    }
+    Ok(found)
 }
 
 impl Trial {
@@ -304,62 +371,9 @@ impl Trial {
 
     /// The ids of this trial's unfinished uploads.
     async fn upload_ids(&self) -> Vec<String> {
-        let uploads = self.uploads().await;
+        let uploads = uploads_below(&*self.store, &self.prefix).await;
         let uploads = expect(uploads, "listing uploads");
         uploads.into_iter().map(|upload| upload.upload_id).collect()
-    }
-
-    async fn uploads(&self) -> Result<Vec<Upload>, StoreError> {
-        let mut found = Vec::new();
-        let mut pages = paging::list_uploads(&*self.store);
-        while let Some(page) = pages.next_page().await? {
-            let ours = page
-                .uploads
-                .into_iter()
-                .filter(|u| u.key.starts_with(&self.prefix));
-            found.extend(ours.filter_map(|listed| {
-                let key = Key::parse(listed.key).ok()?;
-                let upload_id = listed.upload_id;
-                Some(Upload { key, upload_id })
-            }));
-        }
-        Ok(found)
-    }
-
-    /// Removes everything below the trial's prefix, old versions and unfinished uploads too.
-    async fn clean(&self) -> Result<(), StoreError> {
-        for upload in self.uploads().await? {
-            self.store.abort_upload(&upload).await?;
-        }
-        let mut doomed: Vec<(Key, DeleteFence)> = Vec::new();
-        if self.store.versioning().await? == Versioning::NeverEnabled {
-            let request = ListRequest {
-                prefix: self.prefix.clone(),
-                ..ListRequest::default()
-            };
-            let mut pages = paging::list(&*self.store, request);
-            while let Some(page) = pages.next_page().await? {
-                let keys = page
-                    .objects
-                    .into_iter()
-                    .filter_map(|o| Key::parse(o.key).ok());
-                doomed.extend(keys.map(|key| (key, DeleteFence::None)));
-            }
-        } else {
-            let mut pages = paging::list_versions(&*self.store, &self.prefix);
-            while let Some(page) = pages.next_page().await? {
-                let versions = page.versions.into_iter();
-                doomed.extend(versions.filter_map(|v| {
-                    Some((Key::parse(v.key).ok()?, DeleteFence::Version(v.version_id)))
-                }));
-            }
-        }
-        let delete = |(key, fence)| async move { self.store.delete(&key, fence).await };
-        let deletes: Vec<_> = doomed.into_iter().map(delete).collect();
-        stream::iter(deletes)
-            .buffer_unordered(IN_FLIGHT)
-            .try_for_each(|_| async { Ok(()) })
-            .await
     }
 }
 

@@ -13,7 +13,11 @@ use crate::support::app::{Backend, Saved, TestApp, escape};
 /// Lines of which every thousandth says so.
 fn log(size_bytes: usize) -> Vec<u8> {
     let line = |n: u64| {
-        let mark = if n % 1_000 == 0 { " needle" } else { "" };
+        let mark = if n.is_multiple_of(1_000) {
+            " needle"
+        } else {
+            ""
+        };
         format!("line {n} of a long log{mark}\n")
     };
     let mut log: Vec<u8> = (1..)
@@ -100,7 +104,7 @@ async fn whoever_follows_the_cursors_gets_every_hit_once(#[case] backend: Backen
     let app = TestApp::new(backend).await;
     let body = log(9 << 20);
     let expected: Vec<u64> = (1..=memchr::memchr_iter(b'\n', &body).count() as u64)
-        .filter(|n| n % 1_000 == 0)
+        .filter(|n| n.is_multiple_of(1_000))
         .collect();
     let saved = app.put("", body).await;
     let (found, pages) = follow(&app, &saved, "pattern=needle&limit=100").await;

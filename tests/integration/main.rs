@@ -8,6 +8,7 @@
 mod support {
     pub(crate) mod app;
     pub(crate) mod contract;
+    pub(crate) mod crash;
     pub(crate) mod library;
     pub(crate) mod program;
     pub(crate) mod s3_server;
@@ -30,6 +31,7 @@ mod http_save;
 mod http_socket;
 mod main_job;
 mod read_cases;
+mod real_store;
 mod s3_store;
 mod save_budget;
 mod save_faults;

@@ -17,9 +17,14 @@ use spillbox::store::keys::KeySpace;
 
 /// A replica with empty caches.
 pub(crate) fn replica(store: &SharedStore) -> Library {
+    replica_under(store, &KeySpace::new("").unwrap())
+}
+
+/// A replica with empty caches whose keys begin with a prefix.
+pub(crate) fn replica_under(store: &SharedStore, keys: &KeySpace) -> Library {
     Library::new(
         Arc::clone(store),
-        KeySpace::new("").unwrap(),
+        keys.clone(),
         StoreFormat {
             v: 1,
             orphan_ttl_seconds: 86_400,

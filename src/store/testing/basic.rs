@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::{Trial, expect, expect_kind, no_etag, payload};
 use crate::store::keys::Key;
-use crate::store::{DeleteFence, GetOptions, PutMode, StoreErrorKind, VersionId};
+use crate::store::{DeleteFence, GetOptions, ListRequest, PutMode, StoreErrorKind, VersionId};
 
 pub(super) async fn a_created_object_reads_back_as_written(trial: &Trial) {
     let key = trial.key("k");
@@ -185,7 +185,11 @@ pub(super) async fn dates_are_present_and_last_modified_is_sane(trial: &Trial) {
     let put = trial.create(&key, "x").await;
     let head = expect(trial.store.head(&key).await, "head");
     let object = trial.open(&key, GetOptions::default()).await;
-    let list = expect(trial.store.list(&Default::default()).await, "list");
+    let list = ListRequest {
+        prefix: trial.prefix.clone(),
+        ..ListRequest::default()
+    };
+    let list = expect(trial.store.list(&list).await, "list");
     let absent = trial.key("absent");
     let delete = trial.store.delete(&absent, DeleteFence::None);
     let delete = expect(delete.await, "delete");

@@ -116,14 +116,46 @@ pub(super) async fn pages_of_every_size_give_the_same_keys(trial: &Trial) {
     }
 }
 
+pub(super) async fn keys_that_begin_one_another_list_in_byte_order(trial: &Trial) {
+    let rests = ["d", "d-", "d-x", "d.", "d.x", "d0", "d_", "da"];
+    for rest in rests.iter().rev() {
+        trial.create(&trial.key(rest), rest).await;
+    }
+    for max_keys in [1, 3, 1_000] {
+        let request = ListRequest {
+            max_keys: Some(max_keys),
+            ..ListRequest::default()
+        };
+        assert_eq!(trial.list(request).await, rests, "in pages of {max_keys}");
+    }
+    for (at, start) in rests.iter().enumerate() {
+        let request = ListRequest {
+            start_after: Some((*start).to_owned()),
+            ..ListRequest::default()
+        };
+        assert_eq!(trial.list(request).await, rests[at + 1..], "after {start}");
+    }
+}
+
 pub(super) async fn a_prefix_without_keys_lists_empty(trial: &Trial) {
     assert!(trial.list_all().await.is_empty());
     trial.create(&trial.key("a/b"), "x").await;
-    for prefix in ["a/b/", "a/c", "b", "A/", "a//"] {
-        let request = ListRequest {
-            prefix: prefix.to_owned(),
-            ..ListRequest::default()
-        };
-        assert!(trial.list(request).await.is_empty(), "{prefix}");
+    for prefix in ["a/b/", "a/c", "b", "A/"] {
+        assert!(list_below(trial, prefix).await.is_empty(), "{prefix}");
     }
+}
+
+pub(super) async fn a_prefix_with_an_empty_segment_lists_empty(trial: &Trial) {
+    trial.create(&trial.key("a/b"), "x").await;
+    for prefix in ["a//", "/a/", "a//b"] {
+        assert!(list_below(trial, prefix).await.is_empty(), "{prefix}");
+    }
+}
+
+async fn list_below(trial: &Trial, prefix: &str) -> Vec<String> {
+    let request = ListRequest {
+        prefix: prefix.to_owned(),
+        ..ListRequest::default()
+    };
+    trial.list(request).await
 }

@@ -59,9 +59,12 @@ macro_rules! s3_conformance {
                 an_unfinished_upload_is_listed_and_invisible,
                 an_aborted_upload_leaves_nothing,
                 a_completion_that_names_another_part_is_refused,
+                a_completion_that_names_a_replaced_part_is_refused,
                 a_listing_of_2501_keys_is_exact,
                 pages_of_every_size_give_the_same_keys,
+                keys_that_begin_one_another_list_in_byte_order,
                 a_prefix_without_keys_lists_empty,
+                a_prefix_with_an_empty_segment_lists_empty,
                 creators_of_one_key_have_exactly_one_winner,
                 compare_and_swap_loses_no_update,
                 $($fence_race,)*

@@ -156,12 +156,12 @@ proptest! {
         let whole = all_pages(&body, &query, CHUNK_BYTES, &never);
         prop_assert_eq!(places(&whole), naive(&body, &query.needle));
         query.limit = limit;
-        let asked = Cell::new(0);
+        let asked = Cell::new(0_usize);
         // Far enough apart that what a page must read before its first hit has come.
         let patience = patience + 500_000 / piece_bytes;
         let early_end = || {
             asked.set(asked.get() + 1);
-            (asked.get() % patience == 0).then_some(TruncatedReason::Deadline)
+            asked.get().is_multiple_of(patience).then_some(TruncatedReason::Deadline)
         };
         let paged = all_pages(&body, &query, piece_bytes, &early_end);
         prop_assert_eq!(paged, whole);
