@@ -24,8 +24,10 @@ pub mod doctor;
 pub mod download;
 pub mod failure;
 pub mod get;
+pub mod grep;
 pub mod lines;
 pub mod ls;
+pub mod outline;
 pub mod output;
 pub mod path;
 pub mod progress;
@@ -71,6 +73,10 @@ pub enum Command {
     Get(get::GetArgs),
     /// Print a page of an artifact's lines
     Lines(lines::LinesArgs),
+    /// Print the lines of an artifact that match
+    Grep(grep::GrepArgs),
+    /// Print what stands out in an artifact: errors, warnings, gaps, sections
+    Outline(outline::OutlineArgs),
     /// Print what is known of an artifact
     Stat(stat::StatArgs),
     /// List a session's artifacts, newest first
@@ -137,6 +143,15 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
         }
         Command::Lines(args) => {
             let command = async |transport: &_| lines::run(args, transport).await;
+            ask(&args.connection, Some(&args.locator), &variables, command).await
+        }
+        Command::Grep(args) => {
+            let command = async |transport: &_| grep::run(args, transport).await;
+            let ended = ask(&args.connection, Some(&args.locator), &variables, command).await;
+            ended.map_err(grep::trouble)
+        }
+        Command::Outline(args) => {
+            let command = async |transport: &_| outline::run(args, transport).await;
             ask(&args.connection, Some(&args.locator), &variables, command).await
         }
         Command::Stat(args) => {

@@ -49,6 +49,8 @@ error_codes! {
     InvalidHeader = "invalid_header",
     /// A query parameter is unknown, malformed or out of bounds.
     InvalidParameter = "invalid_parameter",
+    /// A search pattern is malformed, or larger than this service takes.
+    InvalidPattern = "invalid_pattern",
     /// The session id is empty, too long, not UTF-8, or a dot segment.
     InvalidSession = "invalid_session",
     /// The path exists, but not with this method.
@@ -69,7 +71,7 @@ error_codes! {
     RequestTimeout = "request_timeout",
     /// No such path.
     RouteNotFound = "route_not_found",
-    /// Too many uploads are running.
+    /// Too many uploads or searches are running.
     Saturated = "saturated",
     /// The collector took this save's artifact before it was finished.
     SaveSuperseded = "save_superseded",
@@ -102,6 +104,7 @@ impl ErrorCode {
             | Self::DigestMismatch
             | Self::InvalidHeader
             | Self::InvalidParameter
+            | Self::InvalidPattern
             | Self::InvalidSession => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::IncarnationsExhausted | Self::ParentConflict => StatusCode::CONFLICT,
@@ -142,6 +145,7 @@ impl ErrorCode {
             | Self::Internal
             | Self::InvalidHeader
             | Self::InvalidParameter
+            | Self::InvalidPattern
             | Self::InvalidSession
             | Self::MethodNotAllowed
             | Self::ParentConflict
@@ -177,6 +181,7 @@ impl ErrorCode {
             | Self::IncarnationsExhausted
             | Self::InvalidHeader
             | Self::InvalidParameter
+            | Self::InvalidPattern
             | Self::InvalidSession
             | Self::MethodNotAllowed
             | Self::ParentConflict
@@ -205,6 +210,7 @@ impl ErrorCode {
             Self::Internal => "Internal error",
             Self::InvalidHeader => "Invalid header",
             Self::InvalidParameter => "Invalid parameter",
+            Self::InvalidPattern => "Invalid search pattern",
             Self::InvalidSession => "Invalid session id",
             Self::MethodNotAllowed => "Method not allowed",
             Self::ParentConflict => "Session has another parent",
@@ -215,7 +221,7 @@ impl ErrorCode {
             Self::ReadOnly => "Service is read-only",
             Self::RequestTimeout => "Request timed out",
             Self::RouteNotFound => "No such path",
-            Self::Saturated => "Too many uploads at once",
+            Self::Saturated => "Too much at once",
             Self::SaveSuperseded => "Save overtaken by the collector",
             Self::StoreDenied => "Store denied access",
             Self::StoreFormatUnsupported => "Store format not supported",
@@ -247,6 +253,9 @@ impl ErrorCode {
             Self::Internal => "report the request_id to the operator",
             Self::InvalidHeader => "correct the header named in `detail`; nothing was done",
             Self::InvalidParameter => "correct the parameter named in `detail`; nothing was done",
+            Self::InvalidPattern => {
+                "correct the pattern as `detail` says; without mode=regex it is searched for as it stands"
+            }
             Self::InvalidSession => {
                 "a session id is 1 to 512 bytes of UTF-8, percent-encoded as one path segment, and not `.` or `..`"
             }

@@ -162,6 +162,74 @@ pub const LOCAL_ETAG_END_BYTES: usize = 64 << 10;
 /// Lock files of the local store: enough that unrelated keys rarely wait for each other.
 pub const LOCAL_LOCK_STRIPES: u8 = 255;
 
+/// A search pattern: longer ones are lists, for which an agent asks more than once; compiling stays
+/// under a millisecond for a literal.
+pub const MAX_PATTERN_BYTES: usize = 1 << 10;
+
+/// A compiled pattern: a few dozen Unicode classes fit. The slowest pattern of this size was measured at
+/// 50 microseconds a byte, so that even a line of [`LONG_LINE_BYTES`] takes no longer than the deadline.
+pub const PATTERN_PROGRAM_BYTES: usize = 256 << 10;
+
+/// The cache of a pattern's lazily built automaton, for each running search. With a tenth of it the
+/// same slow patterns were 30 times slower.
+pub const PATTERN_CACHE_BYTES: usize = 10 << 20;
+
+/// A search looks at the clock between blocks of this size (or single longer lines).
+pub const SEARCH_BLOCK_BYTES: usize = 16 << 10;
+
+/// Context lines on each side of a hit: more is a page of lines.
+pub const MAX_CONTEXT_LINES: usize = 100;
+
+/// Context is looked for this far on each side of a hit's line: what the search holds of the body.
+pub const CONTEXT_REACH_BYTES: usize = 64 << 10;
+
+/// Hits of a reply unless the caller says otherwise.
+pub const DEFAULT_SEARCH_HITS: usize = 100;
+
+/// Upper bound of `limit` on hits; [`MAX_REPLY_BYTES`] holds hardly more of the shortest ones.
+pub const MAX_SEARCH_HITS: usize = 10_000;
+
+/// What a hit shows of its line, around the match, and of each context line.
+pub const HIT_TEXT_BYTES: usize = 512;
+
+/// A search ends after this time and says where to go on: a hostile pattern holds its place no longer.
+pub const SEARCH_DEADLINE: Duration = Duration::from_secs(5);
+
+/// A search that is inside one slow line at its deadline is waited for this much longer, once it has
+/// something to answer.
+pub const SEARCH_GRACE: Duration = Duration::from_millis(500);
+
+/// A search waits this long for a place before it is refused: as long as the one that holds it.
+pub const SEARCH_QUEUE_TIMEOUT: Duration = SEARCH_DEADLINE;
+
+/// Longer lines are searched in windows, so that no line decides how much memory a search takes.
+pub const LONG_LINE_BYTES: usize = 64 << 10;
+
+/// How far windows of a long line overlap. A literal pattern is far shorter; a regex match longer than
+/// this is out of reach in a long line.
+pub const WINDOW_OVERLAP_BYTES: usize = 16 << 10;
+
+/// A search reads the body in ranges of this size, the next one opened while one is searched.
+pub const SEARCH_PART_BYTES: u64 = 8 << 20;
+
+/// What of a part is still to come when a search opens the next one: hides a round trip of 100 ms at
+/// 40 MB/s.
+pub const SEARCH_AHEAD_BYTES: u64 = 4 << 20;
+
+/// What an outline shows of a line that looks like an error or a warning.
+pub const OUTLINE_TEXT_BYTES: usize = 200;
+
+/// Sections of an outline: what an agent takes in at once.
+pub const OUTLINE_SECTIONS: usize = 64;
+
+/// What an outline shows of a section's line; 64 of them leave room in [`MANIFEST_HEAD_BYTES`].
+pub const OUTLINE_SECTION_TEXT_BYTES: usize = 96;
+
+/// Gaps of an outline.
+pub const OUTLINE_GAPS: usize = 3;
+
+/// A shorter time without a line says nothing.
+pub const OUTLINE_LEAST_GAP_MS: u64 = 1_000;
 /// Writers that race for one key while a store is attested, unless the settings say otherwise. 32 shows
 /// every fault that was measured; some servers serialise writers of one key so slowly that they need fewer.
 pub const ATTEST_CONTENDERS: usize = 32;

@@ -23,113 +23,26 @@ use crate::store::probe::{BucketFacts, ProbePut};
 
 pub mod attest;
 pub mod checksum;
+mod error;
 pub mod keys;
 mod listing;
 pub mod local;
 pub mod memory;
 pub mod paging;
+mod payload;
 pub mod probe;
 pub mod register;
 pub mod s3;
 pub mod testing;
+
+pub use self::error::{StoreError, StoreErrorKind};
+pub use self::payload::Payload;
 
 /// A shared store handle.
 pub type SharedStore = Arc<dyn ObjectStore>;
 
 /// Body bytes as they arrive from the store.
 pub type ByteStream = BoxStream<'static, Result<Bytes, StoreError>>;
-
-/// What a caller can do about a failed request; the text is for people, the kind for code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum StoreErrorKind {
-    /// No such key, version or upload.
-    NotFound,
-    /// Create-if-absent met a key that is there (412): decided, but perhaps by our own lost request.
-    AlreadyExists,
-    /// Another condition was false (412, or 404 where the condition names an ETag).
-    PreconditionFailed,
-    /// Somebody is writing this key right now (409): undecided, send the same bytes again.
-    Conflict,
-    /// The request was sent and its reply was lost (timeout, broken connection, 5xx after sending a
-    /// write): it may have been applied, may still be applied, or never.
-    Ambiguous,
-    /// The credentials do not allow it (401, 403). Never means "absent", although S3 hides absence
-    /// behind it from principals that may not list.
-    Denied,
-    /// Slow down (429, 503 SlowDown): undecided for writes.
-    Throttled,
-    /// The store cannot be reached or fails without having taken the request.
-    Unavailable,
-    /// The store does not know this operation (501).
-    NotImplemented,
-    /// The range lies outside the object (416).
-    InvalidRange,
-    /// No space left (507, ENOSPC, quota).
-    Full,
-    /// The store refused the request as invalid (400: wrong checksum, malformed), or answered
-    /// something that cannot be trusted. Nothing was stored.
-    Rejected,
-}
-
-impl StoreErrorKind {
-    /// Returns whether a write that failed so may have been applied, now or later: the same bytes
-    /// must go to the same key again before anything is concluded.
-    pub const fn is_undecided(self) -> bool {
-        match self {
-            Self::Conflict | Self::Ambiguous | Self::Throttled => true,
-            Self::NotFound
-            | Self::AlreadyExists
-            | Self::PreconditionFailed
-            | Self::Denied
-            | Self::Unavailable
-            | Self::NotImplemented
-            | Self::InvalidRange
-            | Self::Full
-            | Self::Rejected => false,
-        }
-    }
-
-    /// Returns whether the same request may succeed in a moment.
-    pub const fn is_transient(self) -> bool {
-        self.is_undecided() || matches!(self, Self::Unavailable)
-    }
-}
-
-/// A failed store request.
-#[derive(Debug, thiserror::Error)]
-#[error("{operation} `{key}`: {detail}")]
-pub struct StoreError {
-    /// What the caller matches on.
-    pub kind: StoreErrorKind,
-    /// The operation, for people (`put`, `list`, …).
-    pub operation: &'static str,
-    /// The key or prefix concerned.
-    pub key: String,
-    /// What the store said, for the operator.
-    pub detail: String,
-}
-
-impl StoreError {
-    /// Builds an error of `kind`.
-    pub fn new(
-        kind: StoreErrorKind,
-        operation: &'static str,
-        key: impl fmt::Display,
-        detail: impl Into<String>,
-    ) -> Self {
-        Self {
-            kind,
-            operation,
-            key: key.to_string(),
-            detail: detail.into(),
-        }
-    }
-
-    /// Returns whether the kind is `kind`.
-    pub fn is(&self, kind: StoreErrorKind) -> bool {
-        self.kind == kind
-    }
-}
 
 /// The store's validator of one version of an object, quotes included as S3 sends them. Equal bytes
 /// may have equal ETags: it is not a generation.
@@ -146,91 +59,6 @@ impl VersionId {
     /// S3's `null` version.
     pub fn generation(id: Option<&Self>) -> Option<&str> {
         id.map(|id| id.0.as_str()).filter(|id| *id != "null")
-    }
-}
-
-/// Bytes to be written, as segments: the frames that arrived are handed on without copying them into
-/// one buffer. The CRC-32 (ISO-HDLC, S3's `x-amz-checksum-crc32`) is computed while collecting.
-#[derive(Debug, Clone)]
-pub struct Payload {
-    segments: Vec<Bytes>,
-    size_bytes: u64,
-    crc32: crc_fast::Digest,
-}
-
-impl Default for Payload {
-    fn default() -> Self {
-        Self {
-            segments: Vec::new(),
-            size_bytes: 0,
-            crc32: crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32IsoHdlc),
-        }
-    }
-}
-
-impl Payload {
-    /// Appends a segment.
-    pub fn push(&mut self, segment: Bytes) {
-        if segment.is_empty() {
-            return;
-        }
-        self.crc32.update(&segment);
-        self.size_bytes += segment.len() as u64;
-        self.segments.push(segment);
-    }
-
-    /// Returns the size in bytes.
-    pub fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    /// Returns the CRC-32 of the whole payload.
-    pub fn crc32(&self) -> u32 {
-        u32::try_from(self.crc32.finalize()).expect("a CRC-32 has 32 bits")
-    }
-
-    /// Returns the segments in order.
-    pub fn segments(&self) -> &[Bytes] {
-        &self.segments
-    }
-
-    /// Puts the bytes into one piece, freeing each segment as it is copied.
-    ///
-    /// A part that waits for its turn should not pin the larger read buffers that its frames are
-    /// slices of, and a signed request needs one piece anyway: copying once here costs a fraction of
-    /// the hashing, copying later would hold the part twice.
-    pub fn coalesce(self) -> Self {
-        let Self {
-            segments,
-            size_bytes,
-            crc32,
-        } = self;
-        let mut joined = Vec::with_capacity(usize::try_from(size_bytes).unwrap_or_default());
-        for segment in segments {
-            joined.extend_from_slice(&segment);
-        }
-        Self {
-            segments: vec![joined.into()],
-            size_bytes,
-            crc32,
-        }
-    }
-
-    /// Returns the bytes in one piece; copies when there is more than one segment.
-    pub fn to_bytes(&self) -> Bytes {
-        match self.segments.as_slice() {
-            [] => Bytes::new(),
-            [one] => one.clone(),
-            many => many.concat().into(),
-        }
-    }
-}
-
-impl<T: Into<Bytes>> From<T> for Payload {
-    fn from(bytes: T) -> Self {
-        let mut payload = Self::default();
-        payload.push(bytes.into());
-        payload
     }
 }
 

@@ -74,6 +74,7 @@ impl Job<'_> {
             redaction: "none".to_owned(),
             summary,
             replacement,
+            outline: facts.outline.clone(),
             chunk_bytes: CHUNK_BYTES as u64,
         };
         Ok(Manifest {

@@ -16,7 +16,8 @@ use crate::artifact::session::Sessions;
 use crate::clock::SharedClock;
 use crate::ids::{ArtifactId, DecisionId, SharedIds, Tenant};
 use crate::limits::{
-    DEFAULT_INLINE_BYTES, DEFAULT_MAX_BODY_BYTES, DEFAULT_REPLACEMENT_BYTES, MAX_CONCURRENT_UPLOADS,
+    DEFAULT_INLINE_BYTES, DEFAULT_MAX_BODY_BYTES, DEFAULT_REPLACEMENT_BYTES,
+    MAX_CONCURRENT_UPLOADS, SEARCH_DEADLINE,
 };
 use crate::store::SharedStore;
 use crate::store::keys::KeySpace;
@@ -35,12 +36,22 @@ pub struct LibraryOptions {
     pub is_read_only: bool,
     /// Uploads at once.
     pub max_concurrent_uploads: usize,
+    /// Searches at once; each keeps a thread busy.
+    pub max_concurrent_searches: usize,
+    /// Wall time of one page of a search.
+    pub search_deadline: Duration,
     /// Tool results up to this many bytes stay in the prompt.
     pub inline_bytes: u64,
     /// Cap of a replacement, bytes.
     pub replacement_bytes: usize,
     /// Arguments that a printed `spillbox` command needs to find this store.
     pub cli_args: Vec<String>,
+}
+
+/// All cores but one: the other requests stay fast whatever is searched for.
+fn max_concurrent_searches() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores.saturating_sub(1).max(1)
 }
 
 impl Default for LibraryOptions {
@@ -50,6 +61,8 @@ impl Default for LibraryOptions {
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             is_read_only: false,
             max_concurrent_uploads: MAX_CONCURRENT_UPLOADS,
+            max_concurrent_searches: max_concurrent_searches(),
+            search_deadline: SEARCH_DEADLINE,
             inline_bytes: DEFAULT_INLINE_BYTES,
             replacement_bytes: DEFAULT_REPLACEMENT_BYTES,
             cli_args: Vec::new(),
@@ -70,6 +83,7 @@ pub struct Library {
     pub(in crate::artifact) manifests: Manifests,
     pub(in crate::artifact) records: Cache<(Tenant, DecisionId), KnownRecord>,
     pub(in crate::artifact) uploads: Arc<Semaphore>,
+    pub(in crate::artifact) searches: Arc<Semaphore>,
     pub(in crate::artifact) tracker: TaskTracker,
 }
 
@@ -98,6 +112,7 @@ impl Library {
             manifests: Manifests::new(Arc::clone(&store), keys.clone()),
             records: Cache::new(CACHED_RECORDS),
             uploads: Arc::new(Semaphore::new(options.max_concurrent_uploads)),
+            searches: Arc::new(Semaphore::new(options.max_concurrent_searches.max(1))),
             tracker: TaskTracker::new(),
             options: Arc::new(options),
             store,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::chunk_table::ChunkEntry;
 use crate::artifact::completeness::Completeness;
+use crate::artifact::outline::Outline;
 use crate::digest::Sha256Digest;
 use crate::error::Deletion;
 use crate::ids::{ArtifactId, ArtifactRef, CallId, DecisionId, SessionId, SessionKey, Tenant};
@@ -112,6 +113,9 @@ pub struct ManifestHead {
     pub summary: String,
     /// The rendering that stands in the prompt.
     pub replacement: Replacement,
+    /// What an agent asks first of the body.
+    #[serde(default)]
+    pub outline: Outline,
     /// Bytes per chunk; the last may be shorter.
     pub chunk_bytes: u64,
 }

@@ -8,10 +8,11 @@
 //! every byte is compressed twice, in that one traversal. The exception is the first chunk, whose digest
 //! is read off the whole body's hasher at its border: a body of at most one chunk is hashed once.
 
-use memchr::{memchr, memchr_iter};
+use memchr::memchr;
 
 use super::chunk_table::ChunkEntry;
-use super::error_search::{ErrorLine, ErrorSearch};
+use super::line_scan::{ErrorLine, LineScan};
+use super::outline::Outline;
 use super::utf8_scan::Utf8Scan;
 use super::windows::{WindowBuilder, Windows};
 use crate::digest::{Sha256Digest, Sha256Hasher};
@@ -43,6 +44,8 @@ pub struct BodyFacts {
     pub late_error_from: u64,
     /// The first error-like line whose word stands at or after `late_error_from`.
     pub late_error: Option<ErrorLine>,
+    /// What an agent asks first of the body.
+    pub outline: Outline,
 }
 
 impl BodyFacts {
@@ -71,12 +74,11 @@ pub struct BodyScan {
     chunk_len: usize,
     chunk_first_line: u64,
     chunks: Vec<ChunkEntry>,
-    lf_count: u64,
     ends_with_lf: bool,
     utf8: Utf8Scan,
     windows: WindowBuilder,
     first_line: FirstLine,
-    errors: ErrorSearch,
+    lines: LineScan,
     errors_from: u64,
 }
 
@@ -93,12 +95,11 @@ impl BodyScan {
             chunk_len: 0,
             chunk_first_line: 0,
             chunks: Vec::new(),
-            lf_count: 0,
             ends_with_lf: false,
             utf8: Utf8Scan::default(),
             windows: WindowBuilder::new(window_bytes, window_bytes),
             first_line: FirstLine::default(),
-            errors: ErrorSearch::new(errors_from),
+            lines: LineScan::new(errors_from),
             errors_from,
         }
     }
@@ -122,7 +123,7 @@ impl BodyScan {
     /// Takes a slice that crosses no chunk border.
     fn push_slice(&mut self, slice: &[u8]) {
         if self.chunk_len == 0 {
-            self.chunk_first_line = self.lf_count;
+            self.chunk_first_line = self.lines.ended_lines();
         }
         self.whole.update(slice);
         if !self.chunks.is_empty() {
@@ -131,8 +132,7 @@ impl BodyScan {
         self.utf8.push(slice);
         self.windows.push(slice);
         self.first_line.push(slice);
-        self.errors.push(slice);
-        self.lf_count += memchr_iter(b'\n', slice).count() as u64;
+        self.lines.push(slice);
         self.ends_with_lf = slice.ends_with(b"\n");
         self.size_bytes += slice.len() as u64;
         self.chunk_len += slice.len();
@@ -159,17 +159,20 @@ impl BodyScan {
         if self.chunk_len > 0 {
             self.close_chunk();
         }
+        let ended_lines = self.lines.ended_lines();
+        let (late_error, outline) = self.lines.finish();
         let has_open_line = self.size_bytes > 0 && !self.ends_with_lf;
         BodyFacts {
             size_bytes: self.size_bytes,
             sha256: self.whole.finish(),
             chunks: self.chunks,
-            line_count: self.lf_count + u64::from(has_open_line),
+            line_count: ended_lines + u64::from(has_open_line),
             first_invalid_utf8: self.utf8.finish(),
             windows: self.windows.finish(),
             first_line: self.first_line.text,
             late_error_from: self.errors_from,
-            late_error: self.errors.finish(),
+            late_error,
+            outline,
         }
     }
 }

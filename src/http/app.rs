@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::http::request_id::RequestIds;
-use crate::http::{bytes, finish, health, lines, list, refused_body, save, stat};
+use crate::http::{bytes, finish, grep, health, lines, list, outline, refused_body, save, stat};
 use crate::ids::Tenant;
 
 /// The paths of this service.
@@ -26,6 +26,10 @@ pub mod path {
     pub const BYTES: &str = "/a/{locator}";
     /// Pages of lines.
     pub const LINES: &str = "/a/{locator}/lines";
+    /// Search hits.
+    pub const GREP: &str = "/a/{locator}/grep";
+    /// Errors, warnings, gaps and sections.
+    pub const OUTLINE: &str = "/a/{locator}/outline";
     /// The manifest without its chunk table.
     pub const STAT: &str = "/a/{locator}/stat";
     /// What a memory may keep.
@@ -50,6 +54,8 @@ fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ),
         (path::BYTES, get(bytes::bytes)),
         (path::LINES, get(lines::lines)),
+        (path::GREP, get(grep::grep)),
+        (path::OUTLINE, get(outline::outline)),
         (path::STAT, get(stat::stat)),
         (path::REFERENCE, get(stat::reference)),
         (path::REPLACEMENT, get(stat::replacement)),

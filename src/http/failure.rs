@@ -2,7 +2,9 @@
 
 use crate::artifact::read::ReadError;
 use crate::artifact::request::SaveError;
+use crate::artifact::search::SearchError;
 use crate::artifact::session::SessionError;
+use crate::http::grep::parameter_of;
 use crate::http::problem::{Problem, excerpt};
 
 impl From<ReadError> for Problem {
@@ -60,6 +62,23 @@ impl From<SaveError> for Problem {
             }
             SaveError::Session(SessionError::ParentConflict { actual: None }) => {
                 Self::new(code, "the session was created without a parent")
+            }
+        }
+    }
+}
+
+impl From<SearchError> for Problem {
+    fn from(error: SearchError) -> Self {
+        let code = error.code();
+        match error {
+            SearchError::Read(error) => error.into(),
+            SearchError::Invalid(error) => {
+                let parameter = parameter_of(&error);
+                Self::new(code, format!("parameter `{parameter}`: {error}"))
+            }
+            SearchError::Saturated(_) => Self::new(code, error.to_string()),
+            SearchError::Internal(cause) => {
+                Self::new(code, "the search met a defect of the service").caused_by(cause)
             }
         }
     }

@@ -86,7 +86,7 @@ async fn the_query_parameters_are_those_of_the_contract() {
             asked += 1;
         }
     }
-    assert_eq!(asked, 8);
+    assert_eq!(asked, 10);
 }
 
 #[test]

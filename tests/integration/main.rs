@@ -16,6 +16,7 @@ mod support {
 
 mod attest;
 mod cli_files;
+mod cli_grep;
 mod cli_run;
 mod cli_serve;
 mod cli_signals;
@@ -23,6 +24,7 @@ mod cli_terminal;
 mod conformance;
 mod http_bad_input;
 mod http_contract;
+mod http_grep;
 mod http_list;
 mod http_read;
 mod http_save;

@@ -1,0 +1,88 @@
+//! Bytes on their way to the store.
+
+use bytes::Bytes;
+
+/// Bytes to be written, as segments: the frames that arrived are handed on without copying them into
+/// one buffer. The CRC-32 (ISO-HDLC, S3's `x-amz-checksum-crc32`) is computed while collecting.
+#[derive(Debug, Clone)]
+pub struct Payload {
+    segments: Vec<Bytes>,
+    size_bytes: u64,
+    crc32: crc_fast::Digest,
+}
+
+impl Default for Payload {
+    fn default() -> Self {
+        Self {
+            segments: Vec::new(),
+            size_bytes: 0,
+            crc32: crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32IsoHdlc),
+        }
+    }
+}
+
+impl Payload {
+    /// Appends a segment.
+    pub fn push(&mut self, segment: Bytes) {
+        if segment.is_empty() {
+            return;
+        }
+        self.crc32.update(&segment);
+        self.size_bytes += segment.len() as u64;
+        self.segments.push(segment);
+    }
+
+    /// Returns the size in bytes.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Returns the CRC-32 of the whole payload.
+    pub fn crc32(&self) -> u32 {
+        u32::try_from(self.crc32.finalize()).expect("a CRC-32 has 32 bits")
+    }
+
+    /// Returns the segments in order.
+    pub fn segments(&self) -> &[Bytes] {
+        &self.segments
+    }
+
+    /// Puts the bytes into one piece, freeing each segment as it is copied.
+    ///
+    /// A part that waits for its turn should not pin the larger read buffers that its frames are
+    /// slices of, and a signed request needs one piece anyway: copying once here costs a fraction of
+    /// the hashing, copying later would hold the part twice.
+    pub fn coalesce(self) -> Self {
+        let Self {
+            segments,
+            size_bytes,
+            crc32,
+        } = self;
+        let mut joined = Vec::with_capacity(usize::try_from(size_bytes).unwrap_or_default());
+        for segment in segments {
+            joined.extend_from_slice(&segment);
+        }
+        Self {
+            segments: vec![joined.into()],
+            size_bytes,
+            crc32,
+        }
+    }
+
+    /// Returns the bytes in one piece; copies when there is more than one segment.
+    pub fn to_bytes(&self) -> Bytes {
+        match self.segments.as_slice() {
+            [] => Bytes::new(),
+            [one] => one.clone(),
+            many => many.concat().into(),
+        }
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Payload {
+    fn from(bytes: T) -> Self {
+        let mut payload = Self::default();
+        payload.push(bytes.into());
+        payload
+    }
+}
