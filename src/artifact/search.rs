@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::cursor::Place;
 use self::engine::{Engine, Start};
@@ -159,12 +159,15 @@ impl Library {
     }
 }
 
+/// Between two looks at a search that is late and has found nothing to answer.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
 /// A search on its thread.
 struct Running {
     worker: JoinHandle<()>,
     to: mpsc::Sender<Fed>,
     /// Dropped with the caller's future: a search that nobody waits for ends.
-    _abandon: tokio_util::sync::DropGuard,
+    _abandon: DropGuard,
 }
 
 impl Running {
@@ -206,7 +209,6 @@ impl Running {
         }
         // Without any progress the same cursor would only lead here again.
         while lock(progress).place == start {
-            const LOOK_AGAIN: Duration = Duration::from_millis(50);
             if let Ok(done) = timeout(LOOK_AGAIN, &mut self.worker).await {
                 return Ok(done?);
             }

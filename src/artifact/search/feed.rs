@@ -1,10 +1,15 @@
 //! Brings the body to a search: verified, in order, a bounded way ahead.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
+use super::SearchError;
+use super::cursor::Place;
 use super::engine::Start;
+use crate::artifact::chunk_table::chunk_containing;
 use crate::artifact::library::Library;
 use crate::artifact::manifest::Manifest;
 use crate::artifact::read::{BodyRead, ReadError};
@@ -48,17 +53,27 @@ impl Feed {
         })
     }
 
-    pub(super) fn manifest(&self) -> &Manifest {
-        &self.part.manifest
+    /// Returns what the engine must know of the body to begin at `place`.
+    pub(super) fn start(&self, place: Place) -> Start {
+        let manifest = &self.part.manifest;
+        let input_offset = self.part.range.start;
+        let chunk = manifest.chunks.get(chunk_containing(input_offset));
+        Start {
+            place,
+            input_offset,
+            input_line_index: chunk.map_or(0, |chunk| chunk.first_line_index),
+            size_bytes: manifest.head.body.size_bytes,
+        }
     }
 
     /// Sends the whole of it, as far as `to` takes it.
-    pub(super) async fn send(mut self, to: &Sender<Fed>) -> Result<(), ReadError> {
+    pub(super) async fn send(mut self, to: &Sender<Fed>) -> Result<(), SearchError> {
         let size_bytes = self.part.manifest.head.body.size_bytes;
         loop {
             let next = self.part.range.end;
             if next >= size_bytes {
-                return self.send_part(to, u64::MAX).await.map(|_| ());
+                self.send_part(to, u64::MAX).await?;
+                return Ok(());
             }
             let ahead = next.saturating_sub(SEARCH_AHEAD_BYTES);
             if !self.send_part(to, ahead).await? {
@@ -72,11 +87,9 @@ impl Feed {
             if !self.send_part(to, u64::MAX).await? {
                 return Ok(());
             }
-            self.part = match opening.join_next().await {
-                Some(Ok(part)) => part?,
-                Some(Err(defect)) => return Err(ReadError::Corrupt(defect.to_string())),
-                None => return Ok(()),
-            };
+            if let Some(opened) = opening.join_next().await {
+                self.part = opened??;
+            }
         }
     }
 
@@ -111,27 +124,9 @@ impl Feed {
     }
 }
 
-fn part_from(offset: u64) -> impl Fn(&Manifest) -> std::ops::Range<u64> {
+fn part_from(offset: u64) -> impl Fn(&Manifest) -> Range<u64> {
     move |manifest| {
         let size_bytes = manifest.head.body.size_bytes;
         offset.min(size_bytes)..(offset + SEARCH_PART_BYTES).min(size_bytes)
-    }
-}
-
-impl Feed {
-    /// Returns what the engine must know of the body to begin at `place`.
-    pub(super) fn start(&self, place: super::cursor::Place) -> Start {
-        let manifest = self.manifest();
-        let input_offset = self.part.range.start;
-        let chunk = crate::artifact::chunk_table::chunk_containing(input_offset);
-        Start {
-            place,
-            input_offset,
-            input_line_index: manifest
-                .chunks
-                .get(chunk)
-                .map_or(0, |chunk| chunk.first_line_index),
-            size_bytes: manifest.head.body.size_bytes,
-        }
     }
 }
