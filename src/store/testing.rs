@@ -9,6 +9,7 @@
 //! thread the races are none.
 
 mod basic;
+mod late;
 mod listing;
 mod multipart;
 mod race;
@@ -188,6 +189,8 @@ cases! {
     listing::a_prefix_without_keys_lists_empty: Any,
     listing::a_prefix_with_an_empty_segment_lists_empty: ExactPrefixes,
     race::creators_of_one_key_have_exactly_one_winner: Any,
+    late::creators_whose_last_byte_comes_late_have_exactly_one_winner: Any,
+    late::a_slow_and_a_fast_writer_have_one_winner: Any,
     race::compare_and_swap_loses_no_update: Any,
     race::a_stale_delete_keeps_the_object: DeleteIfMatch,
     race::a_stale_delete_never_takes_a_racing_overwrite: DeleteIfMatchInRaces,

@@ -19,7 +19,15 @@ async fn app(backend: Backend) -> TestApp {
 #[rstest]
 #[tokio::test]
 async fn a_malformed_save_stores_nothing(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
 ) {
     let app = app(backend).await;
     let long = |name: &str, bytes: usize| format!("{name}={}", "x".repeat(bytes));
@@ -105,7 +113,15 @@ async fn a_malformed_save_stores_nothing(
 #[rstest]
 #[tokio::test]
 async fn bytes_that_are_not_the_stated_ones_are_not_stored(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
     #[values(3, 9 << 20)] size: usize,
 ) {
     let app = app(backend).await;
@@ -134,7 +150,15 @@ async fn bytes_that_are_not_the_stated_ones_are_not_stored(
 #[rstest]
 #[tokio::test]
 async fn a_body_above_the_cap_is_refused_by_its_length_and_by_its_bytes(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
 ) {
     let app = app(backend).await;
     let stated = (LIMIT + 1).to_string();
@@ -154,7 +178,15 @@ async fn a_body_above_the_cap_is_refused_by_its_length_and_by_its_bytes(
 #[rstest]
 #[tokio::test]
 async fn a_body_that_breaks_off_leaves_nothing(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
     #[values(1, 10)] pieces: usize,
 ) {
     let app = TestApp::new(backend).await;

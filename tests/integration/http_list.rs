@@ -22,7 +22,15 @@ fn ids(page: &Value) -> Vec<String> {
 #[rstest]
 #[tokio::test]
 async fn pages_bring_every_artifact_once_newest_first(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
 ) {
     let app = TestApp::new(backend).await;
     assert_eq!(

@@ -25,7 +25,15 @@ async fn range(app: &TestApp, saved: &Saved, range: &str) -> Reply {
 #[rstest]
 #[tokio::test]
 async fn ranges_are_the_bytes_that_they_name(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
 ) {
     let app = TestApp::new(backend).await;
     let bytes = log();
@@ -91,7 +99,15 @@ async fn an_empty_body_has_no_range() {
 #[rstest]
 #[tokio::test]
 async fn a_head_has_the_headers_of_the_get(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
 ) {
     let app = TestApp::new(backend).await;
     let id = [("x-request-id", "same")];
@@ -144,7 +160,15 @@ async fn bytes_are_data_whatever_they_look_like() {
 #[rstest]
 #[tokio::test]
 async fn a_condition_is_answered_without_the_body_and_never_after_an_erase(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
 ) {
     let app = TestApp::new(backend).await;
     let saved = app.put("", log()).await;
@@ -211,7 +235,15 @@ async fn a_condition_is_answered_without_the_body_and_never_after_an_erase(
 #[rstest]
 #[tokio::test]
 async fn a_body_that_was_changed_is_never_served_as_good(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
 ) {
     let app = TestApp::new(backend).await;
     let bytes = log();
@@ -299,7 +331,15 @@ async fn follow(app: &TestApp, saved: &Saved, rest: &str) -> Vec<u8> {
 #[rstest]
 #[tokio::test]
 async fn pages_put_together_are_the_body(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
 ) {
     let app = TestApp::new(backend).await;
     let mut endless = vec![b'x'; 3 * CHUNK_BYTES];

@@ -46,7 +46,15 @@ fn without_retention(receipt: &Value) -> Value {
 #[rstest]
 #[tokio::test]
 async fn what_was_saved_is_read_back_byte_for_byte(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
 ) {
     let app = TestApp::new(backend).await;
     let bodies: [&[u8]; 5] = [
@@ -76,7 +84,15 @@ async fn what_was_saved_is_read_back_byte_for_byte(
 #[rstest]
 #[tokio::test]
 async fn a_body_above_one_part_is_streamed_and_leaves_no_upload(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
 ) {
     let app = TestApp::new(backend).await;
     let bytes = long_output();
@@ -99,7 +115,15 @@ async fn a_body_above_one_part_is_streamed_and_leaves_no_upload(
 #[rstest]
 #[tokio::test]
 async fn the_same_save_again_gets_the_same_receipt(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
 ) {
     let app = TestApp::new(backend).await;
     let first = app.save("s", "call_id=c&tool=ls", &[], "one\n").await;
@@ -138,7 +162,15 @@ async fn the_same_save_again_gets_the_same_receipt(
 #[rstest]
 #[tokio::test]
 async fn five_of_the_same_save_at_once_leave_one_artifact(
-    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+    #[values(
+        Backend::Memory,
+        Backend::Local,
+        Backend::S3,
+        Backend::S3Versioned,
+        Backend::Minio,
+        Backend::MinioVersioned
+    )]
+    backend: Backend,
 ) {
     let app = TestApp::new(backend).await;
     let save = || app.save("s", "call_id=c", &[], vec![b'x'; 200_000]);

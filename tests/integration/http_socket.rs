@@ -83,7 +83,7 @@ async fn assert_nothing_is_left(app: &TestApp) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_goes_away_at_60_percent_leaves_nothing() {
-    for backend in [Backend::Memory, Backend::Local, Backend::S3] {
+    for backend in Backend::ALL {
         let app = TestApp::new(backend).await;
         let service = serve(&app).await;
         // 30 of 50 MB.

@@ -90,7 +90,7 @@ async fn s13_r01_to_r05_lines_end_at_lf_alone_and_past_the_end_is_stated() {
 #[tokio::test]
 async fn s13_r06_a_changed_body_is_an_error_and_nothing_of_it_is_returned() {
     let case = vector("S13-R06");
-    for backend in [Backend::Memory, Backend::Local, Backend::S3] {
+    for backend in Backend::ALL {
         let app = TestApp::new(backend).await;
         let saved = app
             .put("", text(&case.given, "/output/text").to_owned())

@@ -32,14 +32,49 @@ use spillbox::store::{GetOptions, GetReply, ListRequest, PutMode, SharedStore, p
 use tower::ServiceExt;
 
 use super::contract::Contract;
-use super::s3_server::S3Server;
+use super::s3_server::{BucketVersioning, Quirks, S3Server};
 
 /// Where the artifacts of an app are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backend {
     Memory,
     Local,
+    /// An S3 server that behaves as AWS does.
     S3,
+    /// The same with a versioned bucket.
+    S3Versioned,
+    /// An S3 server that behaves as MinIO does.
+    Minio,
+    /// The same with a versioned bucket.
+    MinioVersioned,
+}
+
+impl Backend {
+    /// Everything that a suite of the product runs over.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Memory,
+        Self::Local,
+        Self::S3,
+        Self::S3Versioned,
+        Self::Minio,
+        Self::MinioVersioned,
+    ];
+
+    /// Starts the server of an S3 backend.
+    fn server(self) -> S3Server {
+        let quirks = match self {
+            Self::Minio | Self::MinioVersioned => Quirks::MINIO,
+            Self::Memory | Self::Local | Self::S3 | Self::S3Versioned => Quirks::AWS,
+        };
+        let versioning = match self {
+            Self::S3Versioned | Self::MinioVersioned => BucketVersioning::Enabled,
+            Self::Memory | Self::Local | Self::S3 | Self::Minio => BucketVersioning::Never,
+        };
+        S3Server::builder()
+            .quirks(quirks)
+            .versioning(versioning)
+            .start()
+    }
 }
 
 /// What stands before the path in this app's locators.
@@ -52,7 +87,7 @@ pub(crate) struct TestApp {
     pub(crate) state: AppState,
     pub(crate) store: SharedStore,
     pub(crate) clock: Arc<ManualClock>,
-    /// The server under [`Backend::S3`].
+    /// The server under an S3 backend.
     pub(crate) s3: Option<S3Server>,
     local: Option<(LocalStore, tempfile::TempDir)>,
 }
@@ -77,9 +112,8 @@ impl TestApp {
                 let (store, _) = local.insert((opened, root));
                 Arc::new(store.clone())
             }
-            Backend::S3 => {
-                let server = S3Server::start();
-                Arc::new(s3.insert(server).store())
+            Backend::S3 | Backend::S3Versioned | Backend::Minio | Backend::MinioVersioned => {
+                Arc::new(s3.insert(backend.server()).store())
             }
         };
         let mut options = LibraryOptions {

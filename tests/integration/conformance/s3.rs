@@ -66,6 +66,8 @@ macro_rules! s3_conformance {
                 a_prefix_without_keys_lists_empty,
                 a_prefix_with_an_empty_segment_lists_empty,
                 creators_of_one_key_have_exactly_one_winner,
+                creators_whose_last_byte_comes_late_have_exactly_one_winner,
+                a_slow_and_a_fast_writer_have_one_winner,
                 compare_and_swap_loses_no_update,
                 $($fence_race,)*
                 creates_and_deletes_do_not_disturb_their_neighbours,
