@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio_util::task::TaskTracker;
 
@@ -19,12 +19,8 @@ use crate::store::keys::Key;
 use crate::store::register::Stored;
 use crate::store::{Payload, SharedStore};
 
-/// Frames below this are copied together, so that a client that sends single bytes cannot make
-/// each of them cost an allocation of its own.
-const SMALL_FRAME_BYTES: usize = 16 << 10;
-
-/// Size of a block of frames that were copied together.
-const BLOCK_BYTES: usize = 64 << 10;
+/// A body that outgrows this gets room for a whole part at once; smaller ones do not pay for it.
+const SMALL_BODY_BYTES: usize = 1 << 20;
 
 /// A body that has arrived whole and as stated.
 #[derive(Debug)]
@@ -81,8 +77,7 @@ impl Intaker {
         let mut taken = Taken {
             intaker: self,
             scan: BodyScan::new(self.window_bytes),
-            block: BytesMut::new(),
-            part: Payload::default(),
+            part: Vec::new(),
             upload: None,
         };
         match taken.read(request, body, limit_bytes).await {
@@ -137,8 +132,10 @@ fn check_digest(request: &SaveRequest, actual: Sha256Digest) -> Result<(), SaveE
 struct Taken<'a> {
     intaker: &'a Intaker,
     scan: BodyScan,
-    block: BytesMut,
-    part: Payload,
+    /// The part that is being collected, in one piece. Copying each frame once costs a fraction of
+    /// hashing it; keeping frames would pin the larger read buffers that they are slices of, and let a
+    /// client that sends single bytes make each cost an allocation.
+    part: Vec<u8>,
     upload: Option<PartUpload>,
 }
 
@@ -158,7 +155,6 @@ impl Taken<'_> {
             self.scan.push(&frame);
             self.push(frame).await?;
         }
-        self.flush_block().await?;
         check_size(request, size_bytes)
     }
 
@@ -169,40 +165,26 @@ impl Taken<'_> {
         Err(error)
     }
 
-    async fn push(&mut self, frame: Bytes) -> Result<(), SaveError> {
-        if frame.len() >= SMALL_FRAME_BYTES {
-            self.flush_block().await?;
-            return self.push_segment(frame).await;
-        }
-        self.block.extend_from_slice(&frame);
-        if self.block.len() >= BLOCK_BYTES {
-            self.flush_block().await?;
-        }
-        Ok(())
-    }
-
-    async fn flush_block(&mut self) -> Result<(), SaveError> {
-        let block = self.block.split().freeze();
-        self.push_segment(block).await
-    }
-
-    /// Adds a segment to the current part, sending parts as they fill; the last byte of a body of
+    /// Adds a frame to the current part, sending parts as they fill; the last byte of a body of
     /// exactly one part stays known in full.
-    async fn push_segment(&mut self, mut segment: Bytes) -> Result<(), SaveError> {
-        while !segment.is_empty() {
-            let part_bytes = usize::try_from(self.part.size_bytes()).unwrap_or(PART_BYTES);
-            let room = PART_BYTES - part_bytes.min(PART_BYTES);
+    async fn push(&mut self, mut frame: Bytes) -> Result<(), SaveError> {
+        while !frame.is_empty() {
+            let room = PART_BYTES - self.part.len();
             if room == 0 {
                 self.send_part().await?;
                 continue;
             }
-            self.part.push(segment.split_to(room.min(segment.len())));
+            let piece = frame.split_to(room.min(frame.len()));
+            if self.part.len() + piece.len() > SMALL_BODY_BYTES {
+                self.part.reserve_exact(room);
+            }
+            self.part.extend_from_slice(&piece);
         }
         Ok(())
     }
 
     async fn send_part(&mut self) -> Result<(), SaveError> {
-        let part = std::mem::take(&mut self.part);
+        let part = Payload::from(std::mem::take(&mut self.part));
         if self.upload.is_none() {
             let Intaker {
                 store,
@@ -223,7 +205,7 @@ impl Taken<'_> {
         if let Err(error) = check_digest(request, facts.sha256) {
             return self.give_up(error).await;
         }
-        let part = std::mem::take(&mut self.part);
+        let part = Payload::from(std::mem::take(&mut self.part));
         let bytes = match self.upload.take() {
             None => IntakeBytes::Known(Box::new(part)),
             Some(mut upload) => {

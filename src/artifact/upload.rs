@@ -69,7 +69,6 @@ impl PartUpload {
         while self.in_flight.len() >= PARTS_IN_FLIGHT {
             self.take_one().await?;
         }
-        let payload = payload.coalesce();
         self.sent += 1;
         self.size_bytes += payload.size_bytes();
         let (store, upload, number) = (Arc::clone(&self.store), self.upload.clone(), self.sent);

@@ -29,6 +29,10 @@ use crate::store::SharedStore;
 use crate::store::attest::{Attestation, Verdict, attest_or_reuse};
 use crate::store::keys::KeySpace;
 
+/// How often a running service looks whether its attestation, valid for a day, is still good: one or two
+/// small reads, which also notice that versioning was switched.
+const ATTESTATION_CHECK: Duration = Duration::from_secs(3600);
+
 /// Pause between two tries to open a store that does not answer.
 const OPEN_RETRY_PAUSE: Duration = Duration::from_secs(2);
 
@@ -102,6 +106,11 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
         }
         if let Some(library) = opened? {
             state.open(library);
+            let kept = keep_attested(&settings, access, &stop).await;
+            if kept.is_err() {
+                stop.cancel();
+            }
+            kept?;
         }
         Ok::<(), Failure>(())
     };
@@ -210,6 +219,40 @@ async fn attest_and_open(
             Ok(None)
         }
         Err(error) => Err(failed(&error)),
+    }
+}
+
+/// Looks every hour whether the attestation is due, until the service ends. A store that has become
+/// unsafe to write to ends the service: failing visibly is better than writing on.
+///
+/// # Errors
+/// The store is refused now.
+async fn keep_attested(
+    settings: &Settings,
+    access: Access,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
+    let url = &settings.store.url;
+    let is_trusted_anyway = access == Access::ReadOnly || *url == StoreUrl::Memory;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(ATTESTATION_CHECK) => {}
+            () = stop.cancelled() => return Ok(()),
+        }
+        if is_trusted_anyway {
+            continue;
+        }
+        let attested = async {
+            let opened = open_store(&settings.store).await?;
+            attest(&settings.store, &opened).await
+        };
+        match Box::pin(attested).await {
+            Ok(attestation) if attestation.verdict == Verdict::Refused => {
+                return Err(refusal(url, &attestation));
+            }
+            Ok(attestation) => report(&attestation),
+            Err(error) => warn!(%error, "the store could not be attested again"),
+        }
     }
 }
 

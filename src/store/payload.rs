@@ -47,28 +47,6 @@ impl Payload {
         &self.segments
     }
 
-    /// Puts the bytes into one piece, freeing each segment as it is copied.
-    ///
-    /// A part that waits for its turn should not pin the larger read buffers that its frames are
-    /// slices of, and a signed request needs one piece anyway: copying once here costs a fraction of
-    /// the hashing, copying later would hold the part twice.
-    pub fn coalesce(self) -> Self {
-        let Self {
-            segments,
-            size_bytes,
-            crc32,
-        } = self;
-        let mut joined = Vec::with_capacity(usize::try_from(size_bytes).unwrap_or_default());
-        for segment in segments {
-            joined.extend_from_slice(&segment);
-        }
-        Self {
-            segments: vec![joined.into()],
-            size_bytes,
-            crc32,
-        }
-    }
-
     /// Returns the bytes in one piece; copies when there is more than one segment.
     pub fn to_bytes(&self) -> Bytes {
         match self.segments.as_slice() {
