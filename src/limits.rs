@@ -102,6 +102,10 @@ pub const MAX_CONNECTIONS: usize = 1_024;
 /// A body that brings no byte for this long ends its request.
 pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// A save waits this long for its turn before it is answered `saturated`: a burst of small outputs passes
+/// in a moment, and a client that is turned away has to send everything again.
+pub const UPLOAD_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Uploads at once: each may hold four parts, so this bounds the resident memory of bodies to 2 GiB
 /// in the worst case and to 64 parts of 8 MiB in practice.
 pub const MAX_CONCURRENT_UPLOADS: usize = 64;

@@ -45,8 +45,6 @@ pub struct ServerSettings {
     pub listen: SocketAddr,
     /// The URL that locators begin with; `http://{listen}` when absent.
     pub public_url: Option<PublicUrl>,
-    /// The address of the metrics; none when absent.
-    pub admin_listen: Option<SocketAddr>,
 }
 
 impl Default for ServerSettings {
@@ -54,7 +52,6 @@ impl Default for ServerSettings {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
             public_url: None,
-            admin_listen: None,
         }
     }
 }
@@ -138,8 +135,6 @@ pub struct GcSettings {
     /// Orphan TTL of a store that is used for the first time; later the store's own rules.
     #[serde(with = "humantime_serde")]
     pub orphan_ttl: Duration,
-    /// Whether a read of an old artifact counts as a reference.
-    pub touch_on_read: bool,
     /// Whether times below their floors are allowed (tests, demos).
     pub allow_short_times: bool,
 }
@@ -148,7 +143,6 @@ impl Default for GcSettings {
     fn default() -> Self {
         Self {
             orphan_ttl: limits::DEFAULT_ORPHAN_TTL,
-            touch_on_read: true,
             allow_short_times: false,
         }
     }
@@ -176,9 +170,6 @@ impl Settings {
         if self.gc.orphan_ttl < limits::MIN_ORPHAN_TTL && !self.gc.allow_short_times {
             let rule = "at least 1h, unless gc.allow_short_times is true";
             return broken("gc.orphan_ttl", rule);
-        }
-        if self.server.admin_listen == Some(self.server.listen) && self.server.listen.port() != 0 {
-            return broken("server.admin_listen", "another address than server.listen");
         }
         let endpoint = self.store.endpoint.as_deref();
         if endpoint.is_some_and(|endpoint| !is_endpoint_url(endpoint)) {

@@ -56,7 +56,7 @@ impl Job<'_> {
                 did,
             }) => {
                 debug_assert_eq!(did, own_did);
-                match self.resolve(&record, did, incarnation).await? {
+                match self.resolve(&record, did).await? {
                     Resolved::Live(manifest) => return Ok(Ok(manifest)),
                     Resolved::Collected => incarnation + 1,
                 }

@@ -81,20 +81,12 @@ pub struct Library {
     pub(in crate::artifact) options: Arc<LibraryOptions>,
     pub(in crate::artifact) sessions: Sessions,
     pub(in crate::artifact) manifests: Manifests,
-    pub(in crate::artifact) records: Cache<(Tenant, DecisionId), KnownRecord>,
+    /// Call records that this replica has seen decided: which artifact a call's output became. They
+    /// never change; what they name may have been collected since.
+    pub(in crate::artifact) records: Cache<(Tenant, DecisionId), ArtifactId>,
     pub(in crate::artifact) uploads: Arc<Semaphore>,
     pub(in crate::artifact) searches: Arc<Semaphore>,
     pub(in crate::artifact) tracker: TaskTracker,
-}
-
-/// A call record that this replica has seen decided. Records never change; what they name may have
-/// been collected since.
-#[derive(Debug, Clone, Copy)]
-pub struct KnownRecord {
-    /// Its incarnation.
-    pub incarnation: u32,
-    /// The artifact that it names.
-    pub artifact_id: ArtifactId,
 }
 
 impl Library {

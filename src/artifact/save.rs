@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::artifact::call_record::{CallAction, CallRecord};
 use crate::artifact::confirmed::ConfirmedManifest;
 use crate::artifact::ingest::{Intake, IntakeBytes, Intaker, check_only};
-use crate::artifact::library::{KnownRecord, Library};
+use crate::artifact::library::Library;
 use crate::artifact::manifest::{BodyIdentity, Tombstone, TombstoneReason};
 use crate::artifact::manifest_access::Lookup;
 use crate::artifact::own_body::{OwnBody, delete_body};
@@ -25,7 +25,7 @@ use crate::artifact::request::{BodyError, BodyStream, SaveError, SaveRequest};
 use crate::artifact::session::SessionDescriptor;
 use crate::error::Deletion;
 use crate::ids::{ArtifactId, ArtifactRef, DecisionId, Question, SessionKey};
-use crate::limits::{MAX_INCARNATION, PREVIEW_WINDOW_BYTES, UPLOAD_DEADLINE};
+use crate::limits::{MAX_INCARNATION, PREVIEW_WINDOW_BYTES, UPLOAD_DEADLINE, UPLOAD_QUEUE_TIMEOUT};
 use crate::store::StoreErrorKind;
 use crate::store::register::{DecideError, Decision, Register, Stored, create_body, decide};
 
@@ -82,7 +82,9 @@ impl Library {
 
     async fn save_here(&self, request: SaveRequest, body: BodyStream) -> Result<Saved, SaveError> {
         let permits = self.options.max_concurrent_uploads;
-        let Ok(_permit) = self.uploads.try_acquire() else {
+        // While it waits nothing of the body is read: the client is held back, not the memory filled.
+        let waiting = self.uploads.acquire();
+        let Ok(Ok(_permit)) = timeout(UPLOAD_QUEUE_TIMEOUT, waiting).await else {
             return Err(SaveError::Saturated(permits));
         };
         let SaveRequest {
@@ -178,13 +180,13 @@ impl Library {
         request: &SaveRequest,
         did: DecisionId,
     ) -> Result<Option<ConfirmedManifest>, SaveError> {
-        let Some(known) = self.records.get(&(request.tenant.clone(), did)).await else {
+        let Some(artifact_id) = self.records.get(&(request.tenant.clone(), did)).await else {
             return Ok(None);
         };
         let session_key = SessionKey::derive(&request.tenant, &request.session);
         let artifact = ArtifactRef {
             session_key,
-            artifact_id: known.artifact_id,
+            artifact_id,
         };
         match self.manifests.read(&request.tenant, &artifact).await? {
             Lookup::Live(manifest) => Ok(Some(manifest)),
@@ -265,10 +267,10 @@ impl Job<'_> {
         match record {
             Ok(Decision::Won(_)) => {
                 self.own.named();
-                self.remember(did, incarnation, artifact.artifact_id).await;
+                self.remember(did, artifact.artifact_id).await;
                 self.publish(artifact, Some(did), stored?).await.map(Some)
             }
-            Ok(Decision::Lost(found)) => match self.resolve(&found, did, incarnation).await? {
+            Ok(Decision::Lost(found)) => match self.resolve(&found, did).await? {
                 Resolved::Live(manifest) => Ok(Some(Saved {
                     manifest,
                     is_new: false,
@@ -298,15 +300,9 @@ impl Job<'_> {
         decide(&**store, &key, &bytes).await
     }
 
-    async fn remember(&self, did: DecisionId, incarnation: u32, artifact_id: ArtifactId) {
-        let known = KnownRecord {
-            incarnation,
-            artifact_id,
-        };
-        self.library
-            .records
-            .insert((self.request.tenant.clone(), did), known)
-            .await;
+    async fn remember(&self, did: DecisionId, artifact_id: ArtifactId) {
+        let key = (self.request.tenant.clone(), did);
+        self.library.records.insert(key, artifact_id).await;
     }
 
     /// Follows a record of this session that another save decided: replays what it names, or
@@ -315,7 +311,6 @@ impl Job<'_> {
         &mut self,
         found: &Register,
         did: DecisionId,
-        incarnation: u32,
     ) -> Result<Resolved, SaveError> {
         let record =
             CallRecord::decode(&found.bytes).map_err(|e| SaveError::Format(e.to_string()))?;
@@ -333,7 +328,7 @@ impl Job<'_> {
             .await?
         {
             Lookup::Live(manifest) => {
-                self.remember(did, incarnation, aid).await;
+                self.remember(did, aid).await;
                 Ok(Resolved::Live(manifest))
             }
             Lookup::Tombstone(tombstone) if tombstone.tombstone == TombstoneReason::Erased => {
@@ -346,7 +341,7 @@ impl Job<'_> {
                 }
                 let stored = self.body_of_record(&artifact, body.as_ref()).await?;
                 let saved = self.publish(artifact, Some(did), stored).await?;
-                self.remember(did, incarnation, aid).await;
+                self.remember(did, aid).await;
                 Ok(Resolved::Live(saved.manifest))
             }
         }
