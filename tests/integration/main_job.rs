@@ -199,6 +199,9 @@ fn find_png(root: &Path) -> Bytes {
 #[rstest]
 #[case::directory(Backend::Local)]
 #[case::s3_endpoint(Backend::S3)]
+#[case::versioned_s3_endpoint(Backend::S3Versioned)]
+#[case::minio_endpoint(Backend::Minio)]
+#[case::versioned_minio_endpoint(Backend::MinioVersioned)]
 #[tokio::test(flavor = "multi_thread")]
 async fn real_output_comes_back_byte_for_byte(#[case] backend: Backend) {
     let service = Service::start(backend).await;

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rstest::rstest;
 use spillbox::digest::Sha256Digest;
 use spillbox::ids::Tenant;
 use spillbox::limits::PART_BYTES;
 use spillbox::store::SharedStore;
 
 use crate::support::library::{body, log, read_all, replica, request};
-use crate::support::s3_server::S3Server;
+use crate::support::s3_server::{BucketVersioning, Quirks, S3Server};
 
 fn counts(server: &S3Server) -> BTreeMap<String, usize> {
     server.log().counts()
@@ -22,15 +23,48 @@ fn expected(labels: &[(&str, usize)]) -> BTreeMap<String, usize> {
         .collect()
 }
 
-fn open() -> (S3Server, SharedStore) {
-    let server = S3Server::start();
-    let store: SharedStore = Arc::new(server.store());
-    (server, store)
+/// The budgets are the product's: they hold on every server, versioned or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bucket {
+    Aws,
+    AwsVersioned,
+    Minio,
+    MinioVersioned,
 }
 
+impl Bucket {
+    fn is_versioned(self) -> bool {
+        matches!(self, Self::AwsVersioned | Self::MinioVersioned)
+    }
+
+    fn open(self) -> (S3Server, SharedStore) {
+        let is_minio = matches!(self, Self::Minio | Self::MinioVersioned);
+        let versioning = if self.is_versioned() {
+            BucketVersioning::Enabled
+        } else {
+            BucketVersioning::Never
+        };
+        let server = S3Server::builder()
+            .quirks(if is_minio { Quirks::MINIO } else { Quirks::AWS })
+            .versioning(versioning)
+            .start();
+        let store: SharedStore = Arc::new(server.store());
+        (server, store)
+    }
+}
+
+#[rstest]
 #[tokio::test]
-async fn a_first_save_is_two_puts_and_one_with_a_call_id_three() {
-    let (server, store) = open();
+async fn a_first_save_is_two_puts_and_one_with_a_call_id_three(
+    #[values(
+        Bucket::Aws,
+        Bucket::AwsVersioned,
+        Bucket::Minio,
+        Bucket::MinioVersioned
+    )]
+    bucket: Bucket,
+) {
+    let (server, store) = bucket.open();
     let library = replica(&store);
     for (call, labels) in [
         (None, vec![("put:s", 1), ("put:b", 1), ("put:a", 1)]),
@@ -48,10 +82,19 @@ async fn a_first_save_is_two_puts_and_one_with_a_call_id_three() {
     }
 }
 
+#[rstest]
 #[tokio::test]
-async fn a_repeat_puts_no_body_once_the_replica_knows_the_record() {
+async fn a_repeat_puts_no_body_once_the_replica_knows_the_record(
+    #[values(
+        Bucket::Aws,
+        Bucket::AwsVersioned,
+        Bucket::Minio,
+        Bucket::MinioVersioned
+    )]
+    bucket: Bucket,
+) {
     for size in [1_000, PART_BYTES + 1] {
-        let (server, store) = open();
+        let (server, store) = bucket.open();
         let library = replica(&store);
         let bytes = log(size);
         let mut save = request("s", Some("c"));
@@ -63,7 +106,7 @@ async fn a_repeat_puts_no_body_once_the_replica_knows_the_record() {
         assert_eq!(counts(&server), expected(&[("get:a", 1)]));
     }
     // Known in full, no stated digest: the same.
-    let (server, store) = open();
+    let (server, store) = bucket.open();
     let library = replica(&store);
     library
         .save(request("s", Some("c")), body(&log(1_000)))
@@ -77,9 +120,18 @@ async fn a_repeat_puts_no_body_once_the_replica_knows_the_record() {
     assert_eq!(counts(&server), expected(&[("get:a", 1)]));
 }
 
+#[rstest]
 #[tokio::test]
-async fn a_repeat_with_a_wrong_digest_is_refused_although_the_record_is_known() {
-    let (_server, store) = open();
+async fn a_repeat_with_a_wrong_digest_is_refused_although_the_record_is_known(
+    #[values(
+        Bucket::Aws,
+        Bucket::AwsVersioned,
+        Bucket::Minio,
+        Bucket::MinioVersioned
+    )]
+    bucket: Bucket,
+) {
+    let (_server, store) = bucket.open();
     let library = replica(&store);
     let bytes = log(1_000);
     let mut save = request("s", Some("c"));
@@ -89,9 +141,18 @@ async fn a_repeat_with_a_wrong_digest_is_refused_although_the_record_is_known() 
     assert_eq!(error.code(), spillbox::error::ErrorCode::DigestMismatch);
 }
 
+#[rstest]
 #[tokio::test]
-async fn a_replica_that_meets_the_record_takes_its_own_body_back() {
-    let (server, store) = open();
+async fn a_replica_that_meets_the_record_takes_its_own_body_back(
+    #[values(
+        Bucket::Aws,
+        Bucket::AwsVersioned,
+        Bucket::Minio,
+        Bucket::MinioVersioned
+    )]
+    bucket: Bucket,
+) {
+    let (server, store) = bucket.open();
     replica(&store)
         .save(request("s", Some("c")), body(&log(1_000)))
         .await
@@ -101,7 +162,7 @@ async fn a_replica_that_meets_the_record_takes_its_own_body_back() {
         .save(request("s", Some("c")), body(&log(1_000)))
         .await
         .unwrap();
-    let labels = [
+    let mut labels = vec![
         ("put:s", 1),
         ("get:s", 1),
         ("put:c", 1),
@@ -111,6 +172,9 @@ async fn a_replica_that_meets_the_record_takes_its_own_body_back() {
         ("versioning:-", 1),
         ("delete:b", 1),
     ];
+    if bucket.is_versioned() {
+        labels.push(("versions:b", 1));
+    }
     assert_eq!(counts(&server), expected(&labels));
     let bodies = server
         .keys()
@@ -120,9 +184,18 @@ async fn a_replica_that_meets_the_record_takes_its_own_body_back() {
     assert_eq!(bodies, 1);
 }
 
+#[rstest]
 #[tokio::test]
-async fn a_fork_looks_at_its_parents_in_one_round_trip_of_gets() {
-    let (server, store) = open();
+async fn a_fork_looks_at_its_parents_in_one_round_trip_of_gets(
+    #[values(
+        Bucket::Aws,
+        Bucket::AwsVersioned,
+        Bucket::Minio,
+        Bucket::MinioVersioned
+    )]
+    bucket: Bucket,
+) {
+    let (server, store) = bucket.open();
     let library = replica(&store);
     library
         .save(request("p", None), body(&log(10)))
@@ -138,9 +211,18 @@ async fn a_fork_looks_at_its_parents_in_one_round_trip_of_gets() {
     assert_eq!(server.log().round_trips(), 3);
 }
 
+#[rstest]
 #[tokio::test]
-async fn a_read_with_a_cached_manifest_is_one_round_trip() {
-    let (server, store) = open();
+async fn a_read_with_a_cached_manifest_is_one_round_trip(
+    #[values(
+        Bucket::Aws,
+        Bucket::AwsVersioned,
+        Bucket::Minio,
+        Bucket::MinioVersioned
+    )]
+    bucket: Bucket,
+) {
+    let (server, store) = bucket.open();
     let library = replica(&store);
     let saved = library
         .save(request("s", None), body(&log(3_000_000)))
