@@ -49,6 +49,7 @@ pub async fn run(args: &GetArgs, transport: &Transport, unique: &SharedIds) -> R
         return Ok(EXIT_DONE);
     }
     let target = target(&args.output, transport, &artifact).await?;
+    refuse_special(&target)?;
     if !args.force && target.symlink_metadata().is_ok() {
         return Err(is_there(&target).into());
     }
@@ -95,6 +96,17 @@ async fn target(
         None => format!("{}.out", artifact.artifact_id),
     };
     Ok(path.join(name))
+}
+
+/// Devices, pipes and links are not files to replace: renaming over `/dev/null` would take it from everybody.
+fn refuse_special(target: &Path) -> Result<(), Failure> {
+    match target.symlink_metadata() {
+        Ok(metadata) if !metadata.is_file() => {
+            let message = format!("{} is no regular file", target.display());
+            Err(Failure::new(message).with_hint("name a file, or use `-o -` for standard output"))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 fn is_there(target: &Path) -> Failure {

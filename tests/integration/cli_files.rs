@@ -186,6 +186,26 @@ fn a_list_shows_the_newest_first_and_goes_on_by_its_cursor(#[case] place: Place)
     assert_eq!((other.0, other.1), (0, vec![]));
 }
 
+#[test]
+fn a_download_never_takes_the_place_of_a_pipe_or_a_link() {
+    let place = Place::store();
+    let receipt = place.put("f", b"content");
+    let locator = of(&receipt, "locator");
+    succeed(place.shell("mkfifo pipe && echo mine > file && ln -s file link"));
+    for special in ["pipe", "link"] {
+        for force in [&[][..], &["--force"]] {
+            let arguments = [&["get", locator, "-o", special][..], force].concat();
+            let (status, _, errors) = outcome(place.command(&arguments));
+            assert_eq!(status, 1, "{special}");
+            assert!(errors.contains("no regular file"), "{errors}");
+        }
+    }
+    let kinds = text(succeed(
+        place.shell("test -p pipe && test -L link && cat file"),
+    ));
+    assert_eq!(kinds, "mine\n");
+}
+
 #[rstest]
 #[case::store(Place::store())]
 #[case::service(Place::service())]
