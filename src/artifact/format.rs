@@ -89,7 +89,11 @@ impl StoreFormat {
         match decide(store, &keys.format(), &bytes).await {
             Ok(Decision::Won(_)) => Ok(ours),
             Ok(Decision::Lost(found)) => Self::decode(&found.bytes),
-            Err(DecideError::Failed(error) | DecideError::Undecided(error)) => Err(error.into()),
+            Err(
+                DecideError::Failed(error)
+                | DecideError::Undecided(error)
+                | DecideError::Differs(error),
+            ) => Err(error.into()),
         }
     }
 }

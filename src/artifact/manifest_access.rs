@@ -145,6 +145,28 @@ impl Manifests {
         }
     }
 
+    /// Closes an artifact's manifest key with `tombstone` where nothing stands, and returns what stands
+    /// there then.
+    ///
+    /// # Errors
+    /// See [`CreateManifestError`].
+    pub async fn bury(
+        &self,
+        tenant: &Tenant,
+        artifact: &ArtifactRef,
+        tombstone: &Tombstone,
+    ) -> Result<Lookup, CreateManifestError> {
+        let bytes = tombstone.encode().into();
+        match decide(&*self.store, &self.keys.manifest(tenant, artifact), &bytes).await? {
+            Decision::Won(_) => Ok(Lookup::Tombstone(tombstone.clone())),
+            Decision::Lost(found) => {
+                let stored = found.meta.into();
+                let cache_key = (tenant.clone(), *artifact);
+                Ok(self.confirm(cache_key, &found.bytes, &stored).await?)
+            }
+        }
+    }
+
     async fn confirm(
         &self,
         cache_key: (Tenant, ArtifactRef),

@@ -128,6 +128,9 @@ pub enum SaveError {
     /// The configured cap of a replacement does not hold the notice.
     #[error(transparent)]
     Preview(#[from] PreviewBudgetTooSmallError),
+    /// Other bytes stand where only this save's can.
+    #[error("{0}")]
+    BodyDiffers(StoreError),
     /// The store left a write open.
     #[error("outcome unknown: {0}")]
     Undecided(StoreError),
@@ -147,6 +150,7 @@ impl From<DecideError> for SaveError {
         match error {
             DecideError::Failed(error) => Self::Store(error),
             DecideError::Undecided(error) => Self::Undecided(error),
+            DecideError::Differs(error) => Self::BodyDiffers(error),
         }
     }
 }
@@ -216,6 +220,7 @@ impl SaveError {
             Self::Preview(_) => ErrorCode::PreviewBudgetTooSmall,
             Self::Superseded => ErrorCode::SaveSuperseded,
             Self::IncarnationsExhausted(_) => ErrorCode::IncarnationsExhausted,
+            Self::BodyDiffers(_) => ErrorCode::BodyCorrupt,
             Self::Undecided(_) => ErrorCode::StoreOutcomeUnknown,
             Self::Internal(_) => ErrorCode::Internal,
         }

@@ -18,7 +18,7 @@ use crate::artifact::call_record::{CallAction, CallRecord};
 use crate::artifact::confirmed::ConfirmedManifest;
 use crate::artifact::ingest::{Intake, IntakeBytes, Intaker, check_only};
 use crate::artifact::library::Library;
-use crate::artifact::manifest::{BodyIdentity, Tombstone, TombstoneReason};
+use crate::artifact::manifest::{BodyIdentity, MANIFEST_VERSION, Tombstone, TombstoneReason};
 use crate::artifact::manifest_access::Lookup;
 use crate::artifact::own_body::{OwnBody, delete_body};
 use crate::artifact::request::{BodyError, BodyStream, SaveError, SaveRequest};
@@ -26,8 +26,8 @@ use crate::artifact::session::SessionDescriptor;
 use crate::error::Deletion;
 use crate::ids::{ArtifactId, ArtifactRef, DecisionId, Question, SessionKey};
 use crate::limits::{MAX_INCARNATION, PREVIEW_WINDOW_BYTES, UPLOAD_DEADLINE, UPLOAD_QUEUE_TIMEOUT};
-use crate::store::StoreErrorKind;
 use crate::store::register::{DecideError, Decision, Register, Stored, create_body, decide};
+use crate::store::{StoreError, StoreErrorKind};
 
 /// The outcome of a save.
 #[derive(Debug, Clone)]
@@ -339,7 +339,9 @@ impl Job<'_> {
                 if aid == self.own.artifact.artifact_id {
                     self.own.named();
                 }
-                let stored = self.body_of_record(&artifact, body.as_ref()).await?;
+                let Some(stored) = self.body_of_record(&artifact, body.as_ref()).await? else {
+                    return self.bury(artifact, did).await;
+                };
                 let saved = self.publish(artifact, Some(did), stored).await?;
                 self.remember(did, aid).await;
                 Ok(Resolved::Live(saved.manifest))
@@ -347,28 +349,61 @@ impl Job<'_> {
         }
     }
 
-    /// Sees that the body that a record names is there, and returns its identity.
+    /// Sees that the body that a record names is there, and returns its identity; `None` when a streamed
+    /// body is not there any more.
     async fn body_of_record(
         &mut self,
         artifact: &ArtifactRef,
         recorded: Option<&BodyIdentity>,
-    ) -> Result<Stored, SaveError> {
-        if recorded.is_none() && matches!(self.intake.bytes, IntakeBytes::Known(_)) {
-            return self.put_body(artifact).await;
-        }
+    ) -> Result<Option<Stored>, SaveError> {
+        let Some(recorded) = recorded else {
+            return match &self.intake.bytes {
+                IntakeBytes::Known(_) => self.put_body(artifact).await.map(Some),
+                // Equal bytes are streamed by all or by none.
+                IntakeBytes::Streamed(_) => Err(SaveError::Format(format!(
+                    "the record of {artifact} was written by a version with another part size"
+                ))),
+            };
+        };
         // Streamed by its saver before the record was written, so the body was there.
         let key = self.library.keys.body(&self.request.tenant, artifact);
         match self.library.store.head(&key).await {
-            Ok(head) if head.meta.size_bytes == self.intake.facts.size_bytes => {
-                Ok(head.meta.into())
-            }
-            Ok(head) => Err(SaveError::Internal(format!(
-                "body `{key}` has {} bytes instead of {}",
-                head.meta.size_bytes, self.intake.facts.size_bytes
+            Ok(head) if head.meta.etag.0 == recorded.etag => Ok(Some(head.meta.into())),
+            Ok(_) => Err(SaveError::BodyDiffers(StoreError::new(
+                StoreErrorKind::Rejected,
+                "head",
+                &key,
+                "the stored body has another ETag than its record says",
             ))),
-            // Collected since the manifest was looked for: a tombstone is there, the next try sees it.
-            Err(error) if error.is(StoreErrorKind::NotFound) => Err(SaveError::Superseded),
+            Err(error) if error.is(StoreErrorKind::NotFound) => Ok(None),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A recorded body that is gone without a tombstone was lost. Its manifest key is closed by a
+    /// tombstone that creates or loses (`upload_abandoned`, as the collector writes for the reverse
+    /// case), so that no late manifest can come to stand without its body; then the next incarnation
+    /// is free. Checked in the model as `mix_bury`.
+    async fn bury(&self, artifact: ArtifactRef, did: DecisionId) -> Result<Resolved, SaveError> {
+        let tombstone = Tombstone {
+            v: MANIFEST_VERSION,
+            artifact_id: artifact.artifact_id,
+            tombstone: TombstoneReason::UploadAbandoned,
+            decision_id: Some(did),
+            sha256: Some(self.intake.facts.sha256),
+            size_bytes: Some(self.intake.facts.size_bytes),
+            deleted_at: None,
+        };
+        let manifests = &self.library.manifests;
+        match manifests
+            .bury(&self.request.tenant, &artifact, &tombstone)
+            .await?
+        {
+            Lookup::Live(manifest) => Ok(Resolved::Live(manifest)),
+            Lookup::Tombstone(found) if found.tombstone == TombstoneReason::Erased => {
+                Err(SaveError::Erased(found.deletion()))
+            }
+            Lookup::Tombstone(_) | Lookup::Absent => Ok(Resolved::Collected),
         }
     }
 

@@ -40,6 +40,10 @@ impl From<SaveError> for Problem {
                 Self::new(code, "what the store holds of this session cannot be read")
                     .caused_by(cause)
             }
+            SaveError::BodyDiffers(error) => {
+                Self::new(code, "other bytes are stored where this output should be")
+                    .caused_by(error)
+            }
             SaveError::Internal(cause) => {
                 Self::new(code, "the save met a defect of the service").caused_by(cause)
             }

@@ -99,13 +99,16 @@ pub enum DecideError {
     /// Our bytes may be there, or may still arrive.
     #[error("outcome unknown: {0}")]
     Undecided(StoreError),
+    /// Other bytes stand where only ours can: the store took a damaged body, or somebody changed it.
+    #[error("{0}")]
+    Differs(StoreError),
 }
 
 impl DecideError {
     /// Returns the store's last answer.
     pub fn into_store_error(self) -> StoreError {
         match self {
-            Self::Failed(error) => error,
+            Self::Failed(error) | Self::Differs(error) => error,
             Self::Undecided(error) => StoreError {
                 kind: StoreErrorKind::Ambiguous,
                 ..error
@@ -241,11 +244,11 @@ pub async fn collect(body: crate::store::ByteStream) -> Result<Bytes, StoreError
 /// Creates a body under a key that only equal bytes are ever written to, and reads its identity
 /// where somebody else (or our own lost request) was first.
 ///
-/// The stored size, and the checksum where the store names one of the same kind, are compared with
-/// the payload before the identity is believed.
+/// What stands there is compared before its identity is believed: by size and checksum where the store
+/// names one, else by reading it.
 ///
 /// # Errors
-/// As [`decide`]; a stored object of another size or checksum is `Failed` with `Rejected`.
+/// As [`decide`]; and [`DecideError::Differs`].
 pub async fn create_body(
     store: &dyn ObjectStore,
     key: &Key,
@@ -262,22 +265,20 @@ pub async fn create_body(
                 let ours = checksum::of_payload(payload);
                 return match checksum::contradiction(receipt.checksum.as_deref(), &ours) {
                     None => Ok(receipt.into()),
-                    Some(detail) => Err(rejected(key, detail)),
+                    Some(detail) => Err(differs(key, detail)),
                 };
             }
-            Err(error) if error.is(StoreErrorKind::AlreadyExists) => match store.head(key).await {
-                Ok(head) => {
-                    return match mismatch(&head.meta, payload) {
-                        None => Ok(head.meta.into()),
-                        Some(detail) => Err(rejected(key, detail)),
-                    };
+            Err(error) if error.is(StoreErrorKind::AlreadyExists) => {
+                match compare(store, key, payload).await {
+                    Ok(Comparison::Equal(stored)) => return Ok(stored),
+                    Ok(Comparison::Differs(detail)) => return Err(differs(key, detail)),
+                    Err(gone) if gone.is(StoreErrorKind::NotFound) => StoreError {
+                        kind: StoreErrorKind::Conflict,
+                        ..error
+                    },
+                    Err(read_error) => read_error,
                 }
-                Err(head_error) if head_error.is(StoreErrorKind::NotFound) => StoreError {
-                    kind: StoreErrorKind::Conflict,
-                    ..error
-                },
-                Err(head_error) => head_error,
-            },
+            }
             Err(error) => error,
         };
         may_have_landed |= failure.kind.is_undecided();
@@ -291,19 +292,49 @@ pub async fn create_body(
     }
 }
 
-fn mismatch(meta: &ObjectMeta, payload: &Payload) -> Option<String> {
-    if meta.size_bytes != payload.size_bytes() {
-        return Some(format!(
-            "the stored object has {} bytes instead of {}",
-            meta.size_bytes,
-            payload.size_bytes()
-        ));
-    }
-    checksum::contradiction(meta.checksum.as_deref(), &checksum::of_payload(payload))
+/// How a stored body compares with the one that should be there.
+enum Comparison {
+    Equal(Stored),
+    Differs(String),
 }
 
-fn rejected(key: &Key, detail: String) -> DecideError {
-    DecideError::Failed(StoreError::new(
+async fn compare(
+    store: &dyn ObjectStore,
+    key: &Key,
+    payload: &Payload,
+) -> Result<Comparison, StoreError> {
+    let meta = store.head(key).await?.meta;
+    if meta.size_bytes != payload.size_bytes() {
+        let (stored, sent) = (meta.size_bytes, payload.size_bytes());
+        let detail = format!("the stored object has {stored} bytes instead of {sent}");
+        return Ok(Comparison::Differs(detail));
+    }
+    let ours = checksum::of_payload(payload);
+    if meta.checksum.as_ref() == Some(&ours) {
+        return Ok(Comparison::Equal(meta.into()));
+    }
+    if let Some(detail) = checksum::contradiction(meta.checksum.as_deref(), &ours) {
+        return Ok(Comparison::Differs(detail));
+    }
+    // No checksum to go by, as on a directory: at most one part is read.
+    match read_register(store, key).await? {
+        Some(found) if found.bytes == payload.to_bytes() => {
+            Ok(Comparison::Equal(found.meta.into()))
+        }
+        Some(_) => Ok(Comparison::Differs(
+            "the stored object has other bytes".to_owned(),
+        )),
+        None => Err(StoreError::new(
+            StoreErrorKind::NotFound,
+            "get",
+            key,
+            "gone again",
+        )),
+    }
+}
+
+fn differs(key: &Key, detail: String) -> DecideError {
+    DecideError::Differs(StoreError::new(
         StoreErrorKind::Rejected,
         "put",
         key,

@@ -14,10 +14,12 @@ use crate::clock::ManualClock;
 use crate::digest::Sha256Digest;
 use crate::ids::{SeededIds, Tenant};
 use crate::limits::{CHUNK_BYTES, PART_BYTES};
+use crate::store::local::LocalStore;
 use crate::store::memory::MemoryStore;
 use crate::store::{DeleteFence, ListRequest, Payload, PutMode, SharedStore, paging};
 
 struct Bed {
+    _directory: Option<tempfile::TempDir>,
     library: Library,
     store: SharedStore,
     clock: Arc<ManualClock>,
@@ -30,6 +32,22 @@ impl Bed {
         ));
         let store: SharedStore = Arc::new(MemoryStore::new(Arc::clone(&clock) as _));
         Self {
+            _directory: None,
+            library: Self::replica(&store, &clock, 1),
+            store,
+            clock,
+        }
+    }
+
+    /// Over a directory, which keeps no checksums.
+    fn on_directory() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Self::new().clock;
+        let ids = Arc::new(SeededIds::new(99));
+        let opened = LocalStore::open(directory.path(), Arc::clone(&clock) as _, ids).unwrap();
+        let store: SharedStore = Arc::new(opened);
+        Self {
+            _directory: Some(directory),
             library: Self::replica(&store, &clock, 1),
             store,
             clock,
@@ -534,4 +552,67 @@ async fn a_list_recovers_every_locator_newest_first() {
         .await
         .unwrap();
     assert!(none.heads.is_empty() && none.next.is_none());
+}
+
+/// The store after a crash: the record is there, the manifest is not.
+async fn forget_manifest(bed: &Bed, saved: &Saved) {
+    let artifact = saved.manifest.head.artifact_ref();
+    let key = bed.library.keys.manifest(&Tenant::default(), &artifact);
+    bed.store.delete(&key, DeleteFence::None).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_save_is_never_finished_over_a_body_that_was_changed() {
+    for (size, has_checksums) in [(5_000, true), (5_000, false), (PART_BYTES + 9, true)] {
+        let bed = if has_checksums {
+            Bed::new()
+        } else {
+            Bed::on_directory()
+        };
+        let bytes = log(size);
+        let save = request("s", Some("c"));
+        let saved = bed.library.save(save.clone(), body(&bytes)).await.unwrap();
+        forget_manifest(&bed, &saved).await;
+        let artifact = saved.manifest.head.artifact_ref();
+        let key = bed.library.keys.body(&Tenant::default(), &artifact);
+        let mut changed = bytes.clone();
+        changed[17] ^= 1;
+        bed.store
+            .put(&key, Payload::from(changed), PutMode::Overwrite)
+            .await
+            .unwrap();
+        let other = Bed::replica(&bed.store, &bed.clock, 40);
+        let error = other.save(save, body(&bytes)).await.unwrap_err();
+        assert_eq!(
+            error.code(),
+            crate::error::ErrorCode::BodyCorrupt,
+            "{error}"
+        );
+        assert_eq!(bed.count("a").await, 0, "no manifest over other bytes");
+    }
+}
+
+#[tokio::test]
+async fn a_streamed_body_that_was_lost_is_saved_anew() {
+    let bed = Bed::new();
+    let bytes = log(PART_BYTES + 9);
+    let save = request("s", Some("c"));
+    let first = bed.library.save(save.clone(), body(&bytes)).await.unwrap();
+    forget_manifest(&bed, &first).await;
+    let artifact = first.manifest.head.artifact_ref();
+    let key = bed.library.keys.body(&Tenant::default(), &artifact);
+    bed.store.delete(&key, DeleteFence::None).await.unwrap();
+    let other = Bed::replica(&bed.store, &bed.clock, 41);
+    let second = other.save(save.clone(), body(&bytes)).await.unwrap();
+    assert_ne!(second.manifest.head.artifact_ref(), artifact);
+    assert_eq!(read_all(&other, &second).await.unwrap(), bytes);
+    let again = Bed::replica(&bed.store, &bed.clock, 42)
+        .save(save, body(&bytes))
+        .await
+        .unwrap();
+    assert_eq!(
+        again.manifest.head.artifact_ref(),
+        second.manifest.head.artifact_ref()
+    );
+    assert_eq!((bed.count("b").await, bed.count("c").await), (1, 2));
 }
