@@ -277,7 +277,7 @@ impl ErrorCode {
             Self::Saturated => "retry after the time in Retry-After",
             Self::SaveSuperseded => "send the same save again; it gets a fresh artifact id",
             Self::StoreDenied => {
-                "tell the operator: the service's credentials lack a permission on the bucket"
+                "tell the operator: the credentials lack a permission on the bucket, or the directory cannot be written; the log names the cause"
             }
             Self::StoreFormatUnsupported => "run a newer version of the service on this store",
             Self::StoreFull => {

@@ -72,8 +72,15 @@ pub fn parse_with_loss(
 ) -> Result<(Completeness, Option<&str>), InvalidCompletenessError> {
     match text.split_once(':') {
         Some((state, lost)) => {
-            let lost = lost.trim();
-            Ok((state.parse()?, (!lost.is_empty()).then_some(lost)))
+            let (state, lost) = (state.parse()?, lost.trim());
+            if lost.is_empty() {
+                return Ok((state, None));
+            }
+            match state {
+                Completeness::UpstreamTruncated | Completeness::Capped => Ok((state, Some(lost))),
+                // Nothing can be known to be lost of what is whole, or of what is not known.
+                Completeness::Complete | Completeness::Unknown => Err(InvalidCompletenessError),
+            }
         }
         None => Ok((text.parse()?, None)),
     }
@@ -98,6 +105,8 @@ mod tests {
             Ok((Completeness::UpstreamTruncated, Some("12000 characters")))
         );
         assert_eq!(parse_with_loss("capped:"), Ok((Completeness::Capped, None)));
-        assert!(parse_with_loss("cut:1").is_err());
+        for bad in ["cut:1", "complete:1", "unknown:1"] {
+            assert!(parse_with_loss(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 
 use crate::artifact::library::Library;
-use crate::artifact::manifest::{ListedEntry, ManifestHead};
+use crate::artifact::manifest::{ListedEntry, ManifestFormatError, ManifestHead};
 use crate::artifact::read::ReadError;
 use crate::digest::tagged_hash;
 use crate::ids::{ArtifactId, ArtifactRef, SessionId, SessionKey, Tenant};
@@ -117,6 +117,10 @@ impl Library {
                 Ok(GetReply::Found(object)) => object,
                 Ok(GetReply::NotModified { .. }) => continue,
                 Err(error) if error.is(StoreErrorKind::NotFound) => return Ok(None),
+                // Even the first byte lies outside.
+                Err(error) if error.is(StoreErrorKind::InvalidRange) => {
+                    return Err(ManifestFormatError::Inconsistent("an empty manifest").into());
+                }
                 Err(error) => return Err(error.into()),
             };
             let is_whole = object.range == (0..object.meta.size_bytes);

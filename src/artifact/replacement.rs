@@ -68,7 +68,7 @@ pub struct Rendered {
     pub head_end: u64,
     /// The tail shows the body's bytes `[tail_start, size)`.
     pub tail_start: u64,
-    /// The next call, as the text prints it; for an inline text, from the start.
+    /// The next call, as the text prints it; none where nothing is left out.
     pub hint: Option<String>,
 }
 
@@ -109,7 +109,7 @@ pub fn render(
             omitted_bytes: 0,
             head_end: facts.size_bytes,
             tail_start: facts.size_bytes,
-            hint: hint(input.means, &input.target, ReadOn::Line(0)),
+            hint: None,
         });
     }
     let words = notice_facts(input, facts);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::artifact::format::{FormatError, StoreFormat};
 use crate::cli::failure::{Failure, Stop};
 use crate::cli::output;
 use crate::cli::store::{failure_of, settings};
@@ -46,6 +47,12 @@ pub async fn run(args: &DoctorArgs, store_variable: Option<&str>) -> Result<u8, 
     let target = attestation_target(&settings, &opened, &keys)
         .await
         .map_err(failed)?;
+    // What nothing can open is not to be called trusted, however well it keeps its promises.
+    if let Err(error @ FormatError::Unsupported(_)) =
+        StoreFormat::read(opened.as_ref(), &keys).await
+    {
+        return Err(failed(error.into()).into());
+    }
     let (clock, ids) = (SystemClock, SystemIds::default());
     let attestation = Box::pin(attest(&target, &clock, &ids, attest_options(&settings))).await;
     if args.json {

@@ -50,7 +50,22 @@ pub fn write_text(text: &str, raw: Raw) -> Result<(), Stop> {
 /// # Errors
 /// See [`write_bytes`].
 pub fn write_json(value: &serde_json::Value) -> Result<(), Stop> {
-    write_bytes(format!("{value}\n").as_bytes())
+    write_bytes(format!("{}\n", escape_json(&value.to_string())).as_bytes())
+}
+
+/// Escapes what JSON allows raw and a terminal acts upon: DEL, the C1 controls, and the characters that
+/// turn the direction of text. The value stays the same.
+fn escape_json(json: &str) -> String {
+    let acts = |c: char| matches!(c, '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if acts(c) {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
 }
 
 /// Hands everything to the reader. To be called last: a full disk shows here at the latest.

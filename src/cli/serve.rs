@@ -29,9 +29,9 @@ use crate::store::SharedStore;
 use crate::store::attest::{Attestation, Verdict, attest_or_reuse};
 use crate::store::keys::KeySpace;
 
-/// How often a running service looks whether its attestation, valid for a day, is still good: one or two
-/// small reads, which also notice that versioning was switched.
-const ATTESTATION_CHECK: Duration = Duration::from_secs(3600);
+/// How often a running service looks whether its attestation, valid for a day, is still good: two
+/// small reads and a write, which also notice that versioning was switched or the store is full.
+const ATTESTATION_CHECK: Duration = Duration::from_secs(6 * 3600);
 
 /// Pause between two tries to open a store that does not answer.
 const OPEN_RETRY_PAUSE: Duration = Duration::from_secs(2);
@@ -222,7 +222,7 @@ async fn attest_and_open(
     }
 }
 
-/// Looks every hour whether the attestation is due, until the service ends. A store that has become
+/// Looks every few hours whether the attestation is due, until the service ends. A store that has become
 /// unsafe to write to ends the service: failing visibly is better than writing on.
 ///
 /// # Errors

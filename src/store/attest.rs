@@ -145,7 +145,9 @@ pub async fn attest_or_reuse(
         limits::ATTEST_CLEANUP_RESERVE,
         record::reusable(target, clock, options.bounded()),
     );
-    if let Ok(Some(attestation)) = reused.await {
+    if let Ok(Some(attestation)) = reused.await
+        && is_still_writable(target, &attestation).await
+    {
         return (attestation, true);
     }
     let left = AttestOptions {
@@ -167,6 +169,17 @@ pub async fn attest_or_reuse(
         }
     }
     (attestation, false)
+}
+
+/// Writes the reused attestation over itself: a store that has become read-only or full since is not to
+/// be taken for a good one.
+async fn is_still_writable(target: &Target, attestation: &Attestation) -> bool {
+    let Some(endpoint) = target.endpoints.first() else {
+        return false;
+    };
+    let save = record::save(endpoint.store.as_ref(), &target.keys, attestation);
+    let saved = tokio::time::timeout(limits::ATTEST_CLEANUP_RESERVE, save).await;
+    matches!(saved, Ok(Ok(())))
 }
 
 async fn observe(prober: &Prober<'_>, seen: &mut Observations) {
