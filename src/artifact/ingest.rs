@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use tokio_util::task::TaskTracker;
 
@@ -77,7 +77,7 @@ impl Intaker {
         let mut taken = Taken {
             intaker: self,
             scan: BodyScan::new(self.window_bytes),
-            part: Vec::new(),
+            part: BytesMut::new(),
             upload: None,
         };
         match taken.read(request, body, limit_bytes).await {
@@ -135,7 +135,7 @@ struct Taken<'a> {
     /// The part that is being collected, in one piece. Copying each frame once costs a fraction of
     /// hashing it; keeping frames would pin the larger read buffers that they are slices of, and let a
     /// client that sends single bytes make each cost an allocation.
-    part: Vec<u8>,
+    part: BytesMut,
     upload: Option<PartUpload>,
 }
 
@@ -176,7 +176,7 @@ impl Taken<'_> {
             }
             let piece = frame.split_to(room.min(frame.len()));
             if self.part.len() + piece.len() > SMALL_BODY_BYTES {
-                self.part.reserve_exact(room);
+                self.part.reserve(room);
             }
             self.part.extend_from_slice(&piece);
         }
@@ -196,6 +196,7 @@ impl Taken<'_> {
         }
         if let Some(upload) = &mut self.upload {
             upload.send(part).await?;
+            self.part = upload.buffer();
         }
         Ok(())
     }

@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
-use crate::limits::PARTS_IN_FLIGHT;
+use crate::limits::{PART_BYTES, PARTS_IN_FLIGHT};
 use crate::store::checksum;
 use crate::store::keys::Key;
 use crate::store::register::{Attempts, Stored};
@@ -20,7 +21,10 @@ pub(super) struct PartUpload {
     store: SharedStore,
     tracker: TaskTracker,
     upload: Upload,
-    in_flight: JoinSet<Result<Part, StoreError>>,
+    in_flight: JoinSet<Result<(Part, Payload), StoreError>>,
+    /// Buffers of parts that are stored: an upload allocates as many as it has in flight, once, whatever
+    /// its size. Freed ones would stay with the allocator's per-thread heaps.
+    spare: Vec<BytesMut>,
     parts: Vec<Part>,
     sent: u32,
     size_bytes: u64,
@@ -48,6 +52,7 @@ impl PartUpload {
                         tracker,
                         upload,
                         in_flight,
+                        spare: Vec::new(),
                         parts,
                         sent,
                         size_bytes,
@@ -77,11 +82,20 @@ impl PartUpload {
         Ok(())
     }
 
+    /// Returns an empty buffer for the next part.
+    pub(super) fn buffer(&mut self) -> BytesMut {
+        self.spare
+            .pop()
+            .unwrap_or_else(|| BytesMut::with_capacity(PART_BYTES))
+    }
+
     async fn take_one(&mut self) -> Result<(), StoreError> {
         match self.in_flight.join_next().await {
             None => Ok(()),
-            Some(Ok(part)) => {
-                self.parts.push(part?);
+            Some(Ok(sent)) => {
+                let (part, payload) = sent?;
+                self.parts.push(part);
+                self.spare.extend(payload.into_buffer());
                 Ok(())
             }
             Some(Err(join_error)) => Err(StoreError::new(
@@ -167,13 +181,13 @@ async fn send_part(
     upload: &Upload,
     number: u32,
     payload: Payload,
-) -> Result<Part, StoreError> {
+) -> Result<(Part, Payload), StoreError> {
     let mut attempts = Attempts::new();
     loop {
         // Sending a part again replaces it, so every transient failure may simply be repeated.
         match store.put_part(upload, number, payload.clone()).await {
             Err(error) if error.kind.is_transient() && attempts.pause().await => {}
-            outcome => return outcome,
+            outcome => return outcome.map(|part| (part, payload)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Bytes on their way to the store.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 /// Bytes to be written, as segments: the frames that arrived are handed on without copying them into
 /// one buffer. The CRC-32 (ISO-HDLC, S3's `x-amz-checksum-crc32`) is computed while collecting.
@@ -45,6 +45,14 @@ impl Payload {
     /// Returns the segments in order.
     pub fn segments(&self) -> &[Bytes] {
         &self.segments
+    }
+
+    /// Gives the memory back, emptied, where the payload is one piece and nobody else holds it.
+    pub fn into_buffer(mut self) -> Option<BytesMut> {
+        let only = self.segments.pop().filter(|_| self.segments.is_empty())?;
+        let mut buffer = only.try_into_mut().ok()?;
+        buffer.clear();
+        Some(buffer)
     }
 
     /// Returns the bytes in one piece; copies when there is more than one segment.
