@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde_json::json;
 use spillbox::clock::SystemClock;
-use spillbox::limits::ATTEST_DEADLINE;
 use spillbox::store::attest::{
     AttestOptions, Attestation, CheckName, Endpoint, Fence, Finding, Outcome, Severity, Target,
     Verdict, attest, attest_or_reuse, render_table,
@@ -21,11 +20,8 @@ use super::suite::Suite;
 /// A store that is refused by luck is trusted by luck: each of so many attestations refuses it.
 const REFUSALS: usize = 5;
 
-/// What is asked of a server on this machine, unless it makes writers of one key wait for each other:
-/// then only the deadline holds.
+/// What is asked of a server on this machine.
 const HEALTHY_TIME: Duration = Duration::from_secs(5);
-/// Fewer contenders in the settings mean such a server.
-const MANY_CONTENDERS: usize = 8;
 const TRIES_OF_TIME: usize = 3;
 
 fn target(ground: &Ground, prefix: &str) -> Target {
@@ -156,20 +152,15 @@ async fn is_trusted(mode: Mode) {
     if ground.is_local() {
         suite
             .case("a_server_here_is_attested_in_time", async {
-                let limit = if ground.capabilities.contenders < MANY_CONTENDERS {
-                    ATTEST_DEADLINE
-                } else {
-                    HEALTHY_TIME
-                };
                 let mut took = Duration::from_millis(attestation.elapsed_ms);
                 // The machine may have been busy with other things.
                 for _ in 1..TRIES_OF_TIME {
-                    if took >= limit {
+                    if took >= HEALTHY_TIME {
                         let again = attest_once(&ground, &prefix).await;
                         took = took.min(Duration::from_millis(again.elapsed_ms));
                     }
                 }
-                assert!(took < limit, "{took:?}");
+                assert!(took < HEALTHY_TIME, "{took:?}");
             })
             .await;
     }
