@@ -260,3 +260,14 @@ pub const ATTEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// Clocks that differ by more are told as a restriction: ages are compared on the store's clock, and
 /// signatures are refused from 15 minutes on.
 pub const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
+
+/// A bearer token's text. Random tokens have 32 to 64 characters; signed ones of other systems, which an
+/// operator may reuse as opaque words, stay under this.
+pub const MAX_TOKEN_BYTES: usize = 512;
+
+/// A principal's name: it stands in every log line and metric label of its requests.
+pub const MAX_PRINCIPAL_NAME_BYTES: usize = 64;
+
+/// Tokens of a configuration: every presented token is compared with all of them, 32 bytes each, which
+/// takes microseconds.
+pub const MAX_TOKENS: usize = 1_024;
