@@ -271,3 +271,10 @@ pub const MAX_PRINCIPAL_NAME_BYTES: usize = 64;
 /// Tokens of a configuration: every presented token is compared with all of them, 32 bytes each, which
 /// takes microseconds.
 pub const MAX_TOKENS: usize = 1_024;
+
+/// Audit lines that are waiting or whose requests are running: 8,192 of about 400 bytes. A second of a busy
+/// replica, so that the pauses of an ordinary disk are not felt.
+pub const AUDIT_QUEUE_LINES: usize = 8 << 10;
+
+/// A request waits this long for a place in the audit stream, then it is refused: nothing runs unrecorded.
+pub const AUDIT_WAIT: Duration = Duration::from_secs(5);
