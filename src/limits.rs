@@ -278,3 +278,12 @@ pub const AUDIT_QUEUE_LINES: usize = 8 << 10;
 
 /// A request waits this long for a place in the audit stream, then it is refused: nothing runs unrecorded.
 pub const AUDIT_WAIT: Duration = Duration::from_secs(5);
+
+/// Audit lines of one write: a few hundred KiB.
+pub const AUDIT_BATCH_LINES: usize = 1 << 10;
+
+/// Pause between two tries to write the audit stream.
+pub const AUDIT_RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Time that the last audit lines have when the service ends.
+pub const AUDIT_END_TIME: Duration = Duration::from_secs(5);
