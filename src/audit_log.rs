@@ -7,8 +7,8 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
+use tokio::signal::unix::Signal;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,23 +33,12 @@ trait Output: Send + 'static {
     fn reopen(&mut self) -> io::Result<()>;
 }
 
-/// Asks a running writer to go on with a fresh file.
-#[derive(Debug, Clone, Default)]
-pub struct Reopen(Arc<Notify>);
-
-impl Reopen {
-    /// Asks. Lines that wait already may still go to the old file.
-    pub fn ask(&self) {
-        self.0.notify_one();
-    }
-}
-
 /// A running writer.
 #[derive(Debug)]
 pub struct AuditWriter {
     tasks: TaskTracker,
     stop: CancellationToken,
-    reopen: Reopen,
+    reopen: Arc<Notify>,
 }
 
 impl AuditWriter {
@@ -62,21 +51,33 @@ impl AuditWriter {
         let writer = Self {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
-            reopen: Reopen::default(),
+            reopen: Arc::default(),
         };
         let job = Job {
             output: Some(output),
             lines,
             stop: writer.stop.clone(),
-            reopen: writer.reopen.clone(),
+            reopen: Arc::clone(&writer.reopen),
         };
         writer.tasks.spawn(job.run());
         writer
     }
 
-    /// Returns the handle that asks for a fresh file.
-    pub fn reopen(&self) -> Reopen {
-        self.reopen.clone()
+    /// Goes on with a fresh file under the same name at each of these signals, as programs that rotate
+    /// logs send them. Lines that wait already may still go to the old file.
+    pub fn reopen_at(&self, mut signals: Signal) {
+        let (stop, reopen) = (self.stop.clone(), Arc::clone(&self.reopen));
+        self.tasks.spawn(async move {
+            let asking = async {
+                while signals.recv().await.is_some() {
+                    reopen.notify_one();
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = asking => {}
+            }
+        });
     }
 
     /// Takes no more lines, and writes those whose requests are over or end soon; gives up after
@@ -96,7 +97,7 @@ struct Job<O> {
     output: Option<O>,
     lines: mpsc::Receiver<AuditEvent>,
     stop: CancellationToken,
-    reopen: Reopen,
+    reopen: Arc<Notify>,
 }
 
 impl<O: Output> Job<O> {
@@ -113,7 +114,7 @@ impl<O: Output> Job<O> {
                     batch.clear();
                 }
                 () = self.stop.cancelled(), if is_open => self.lines.close(),
-                () = self.reopen.0.notified() => self.go_on_with_a_fresh_file().await,
+                () = self.reopen.notified() => self.go_on_with_a_fresh_file().await,
             }
         }
     }

@@ -265,6 +265,9 @@ pub const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 /// operator may reuse as opaque words, stay under this.
 pub const MAX_TOKEN_BYTES: usize = 512;
 
+/// A token that an operator chose: 16 bytes of a random alphabet are beyond guessing over a network.
+pub const MIN_TOKEN_BYTES: usize = 16;
+
 /// A principal's name: it stands in every log line and metric label of its requests.
 pub const MAX_PRINCIPAL_NAME_BYTES: usize = 64;
 

@@ -1,6 +1,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -149,7 +150,7 @@ async fn a_rotated_file_is_left_and_a_fresh_one_begun() {
         tokio::task::yield_now().await;
     }
     std::fs::rename(&path, &old).unwrap();
-    writer.reopen().ask();
+    writer.reopen.notify_one();
     while !path.exists() {
         tokio::task::yield_now().await;
     }
