@@ -18,7 +18,7 @@ mod load;
 mod public_url;
 mod store_url;
 
-pub use access::AccessSettings;
+pub use access::{AccessSettings, TOKEN_VARIABLE};
 pub use load::{Environment, Flag, SettingsError, load};
 pub use public_url::{PublicUrl, PublicUrlError};
 pub use store_url::{StoreUrl, StoreUrlError};

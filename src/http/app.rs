@@ -20,7 +20,9 @@ use crate::http::host_policy::{HostPolicy, refuse_foreign};
 use crate::http::operation::Operation;
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
-use crate::http::{bytes, finish, grep, health, lines, list, outline, refused_body, save, stat};
+use crate::http::{
+    bytes, finish, grep, health, lines, list, outline, refused_body, save, stat, with_fallbacks,
+};
 use crate::ids::Tenant;
 
 /// The paths of this service.
@@ -90,8 +92,8 @@ pub fn router(state: AppState, request_ids: RequestIds) -> Router {
         .fold(Router::new(), |router, route| {
             router.route(route.path, route.into_handlers())
         })
-        .with_state(state.clone())
-        .layer(from_fn_with_state(state.clone(), refuse_foreign));
+        .with_state(state.clone());
+    let router = with_fallbacks(router).layer(from_fn_with_state(state.clone(), refuse_foreign));
     let drains = state.0.drains.clone();
     finish(router, request_ids).layer(from_fn_with_state(drains, refused_body::read_on))
 }
