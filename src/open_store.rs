@@ -7,7 +7,7 @@ use crate::artifact::library::{Library, LibraryOptions};
 use crate::artifact::locator::LocatorBase;
 use crate::clock::SystemClock;
 use crate::ids::SystemIds;
-use crate::settings::{Checksum, Settings, StoreSettings, StoreUrl};
+use crate::settings::{Checksum, Settings, StoreSettings, StoreUrl, TOKEN_VARIABLE};
 use crate::store::attest::{AttestOptions, Endpoint, Target};
 use crate::store::keys::KeySpace;
 use crate::store::local::LocalStore;
@@ -158,6 +158,7 @@ pub async fn library_over(
         max_body_bytes: settings.limits.max_body_bytes,
         max_concurrent_uploads: settings.limits.max_concurrent_uploads,
         is_read_only: access == Access::ReadOnly,
+        token_variable: settings.needs_tokens().then_some(TOKEN_VARIABLE),
         cli_args,
         ..LibraryOptions::default()
     };

@@ -15,6 +15,7 @@ mod support {
 }
 
 mod attest;
+mod cli_access;
 mod cli_files;
 mod cli_grep;
 mod cli_run;
@@ -22,10 +23,13 @@ mod cli_serve;
 mod cli_signals;
 mod cli_terminal;
 mod conformance;
+mod http_access;
+mod http_audit;
 mod http_bad_input;
 mod http_contract;
 mod http_examples;
 mod http_grep;
+mod http_host;
 mod http_list;
 mod http_read;
 mod http_save;

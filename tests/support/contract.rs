@@ -116,8 +116,11 @@ impl Contract {
             .map(|template| (template, &self.document["paths"][template][&method]))
             .filter(|(_, operation)| !operation.is_null());
         let Some((template, operation)) = operation else {
-            // HEAD is answered wherever GET is.
-            assert!(matches!(status, 404 | 405) || method == "head", "{place}");
+            // HEAD is answered wherever GET is; a foreign host name is refused everywhere.
+            assert!(
+                matches!(status, 404 | 405 | 421) || method == "head",
+                "{place}"
+            );
             return;
         };
         let status = status.to_string();
