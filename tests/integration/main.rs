@@ -27,6 +27,7 @@ mod http_access;
 mod http_audit;
 mod http_bad_input;
 mod http_contract;
+mod http_examples;
 mod http_grep;
 mod http_host;
 mod http_list;
