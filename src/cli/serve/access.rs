@@ -36,6 +36,13 @@ impl CheckedAccess {
         if tokens.is_none() {
             refuse_open_listener(settings.server.listen)?;
         }
+        let server = &settings.server;
+        if server.listen.ip().is_unspecified() && server.public_url.is_none() {
+            warn!(
+                "server.public_url is not set: locators will begin with http://{}, which leads nowhere from other hosts",
+                server.listen
+            );
+        }
         let audit = settings.access.audit_log.as_ref().map(open).transpose()?;
         Ok(Self { tokens, audit })
     }
