@@ -63,8 +63,12 @@ error_codes! {
     PreconditionFailed = "precondition_failed",
     /// The replacement's cap does not hold the notice.
     PreviewBudgetTooSmall = "preview_budget_too_small",
+    /// The session or the tenant has stored as much as it may.
+    QuotaExceeded = "quota_exceeded",
     /// The byte range lies outside the body.
     RangeNotSatisfiable = "range_not_satisfiable",
+    /// The caller sends more requests than it may.
+    RateLimited = "rate_limited",
     /// The service serves its store read-only.
     ReadOnly = "read_only",
     /// The client sent nothing for too long.
@@ -87,6 +91,8 @@ error_codes! {
     StoreThrottled = "store_throttled",
     /// The store cannot be reached or fails.
     StoreUnavailable = "store_unavailable",
+    /// The path and query are longer than this service takes.
+    UriTooLong = "uri_too_long",
 }
 
 impl ErrorCode {
@@ -120,7 +126,9 @@ impl ErrorCode {
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
             | Self::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
+            Self::QuotaExceeded | Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
+            Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            Self::UriTooLong => StatusCode::URI_TOO_LONG,
         }
     }
 
@@ -128,6 +136,8 @@ impl ErrorCode {
     pub const fn is_retryable(self) -> bool {
         match self {
             Self::BodyIncomplete
+            | Self::QuotaExceeded
+            | Self::RateLimited
             | Self::RequestTimeout
             | Self::Saturated
             | Self::SaveSuperseded
@@ -155,7 +165,8 @@ impl ErrorCode {
             | Self::RangeNotSatisfiable
             | Self::ReadOnly
             | Self::RouteNotFound
-            | Self::StoreFormatUnsupported => false,
+            | Self::StoreFormatUnsupported
+            | Self::UriTooLong => false,
         }
     }
 
@@ -188,12 +199,15 @@ impl ErrorCode {
             | Self::ParentNotFound
             | Self::PreconditionFailed
             | Self::PreviewBudgetTooSmall
+            | Self::QuotaExceeded
             | Self::RangeNotSatisfiable
+            | Self::RateLimited
             | Self::ReadOnly
             | Self::RequestTimeout
             | Self::RouteNotFound
             | Self::Saturated
-            | Self::StoreFormatUnsupported => true,
+            | Self::StoreFormatUnsupported
+            | Self::UriTooLong => true,
         }
     }
 
@@ -217,7 +231,9 @@ impl ErrorCode {
             Self::ParentNotFound => "Parent session not found",
             Self::PreconditionFailed => "Precondition failed",
             Self::PreviewBudgetTooSmall => "Preview budget too small",
+            Self::QuotaExceeded => "Quota exceeded",
             Self::RangeNotSatisfiable => "Range not satisfiable",
+            Self::RateLimited => "Too many requests",
             Self::ReadOnly => "Service is read-only",
             Self::RequestTimeout => "Request timed out",
             Self::RouteNotFound => "No such path",
@@ -229,6 +245,7 @@ impl ErrorCode {
             Self::StoreOutcomeUnknown => "Outcome of a store write unknown",
             Self::StoreThrottled => "Store asks to slow down",
             Self::StoreUnavailable => "Store unavailable",
+            Self::UriTooLong => "Path and query too long",
         }
     }
 
@@ -268,7 +285,11 @@ impl ErrorCode {
             Self::PreviewBudgetTooSmall => {
                 "shorten label, title and session id, or ask the operator for a larger replacement cap"
             }
+            Self::QuotaExceeded => {
+                "nothing was stored and nothing is evicted; retry after the collector has run, release what is not needed, or ask the operator to raise the limit named in `detail`"
+            }
             Self::RangeNotSatisfiable => "ask for a range inside the size given in Content-Range",
+            Self::RateLimited => "retry after the time in Retry-After, with fewer requests at once",
             Self::ReadOnly => {
                 "save through another service; `spillbox doctor` says why this store is not written to"
             }
@@ -288,6 +309,9 @@ impl ErrorCode {
             }
             Self::StoreThrottled => "retry after the time in Retry-After with the same call_id",
             Self::StoreUnavailable => "retry after the time in Retry-After with the same call_id",
+            Self::UriTooLong => {
+                "shorten the query: a summary is clipped to 240 characters, and a pattern of grep takes 1024 bytes"
+            }
         }
     }
 
@@ -348,7 +372,10 @@ mod tests {
     fn a_client_mistake_is_never_retryable_and_changes_nothing() {
         for code in ErrorCode::ALL {
             if code.status().is_client_error()
-                && !matches!(code, ErrorCode::BodyIncomplete | ErrorCode::RequestTimeout)
+                && !matches!(
+                    code,
+                    ErrorCode::BodyIncomplete | ErrorCode::RateLimited | ErrorCode::RequestTimeout
+                )
             {
                 assert!(!code.is_retryable(), "{code}");
                 assert!(code.has_no_side_effects(), "{code}");

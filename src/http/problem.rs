@@ -117,6 +117,7 @@ impl Problem {
             StatusCode::METHOD_NOT_ALLOWED => ErrorCode::MethodNotAllowed,
             StatusCode::REQUEST_TIMEOUT => ErrorCode::RequestTimeout,
             StatusCode::PRECONDITION_FAILED => ErrorCode::PreconditionFailed,
+            StatusCode::URI_TOO_LONG => ErrorCode::UriTooLong,
             StatusCode::PAYLOAD_TOO_LARGE => ErrorCode::BodyTooLarge,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => ErrorCode::InvalidHeader,
             other if other.is_client_error() => ErrorCode::InvalidParameter,
@@ -168,7 +169,9 @@ impl Problem {
         for (name, value) in &self.0.headers {
             parts.headers.insert(name, value.clone());
         }
-        if let Some(seconds) = self.0.code.retry_after_seconds() {
+        // Who knows the time better has stated it.
+        let is_stated = parts.headers.contains_key(RETRY_AFTER);
+        if let Some(seconds) = self.0.code.retry_after_seconds().filter(|_| !is_stated) {
             parts.headers.insert(RETRY_AFTER, seconds.into());
         }
         parts.extensions.insert(self);
