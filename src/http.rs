@@ -19,6 +19,7 @@ use crate::http::request_id::RequestIds;
 
 mod accept;
 pub mod access_log;
+pub mod admin;
 pub mod app;
 mod artifact_path;
 mod bytes;
@@ -26,21 +27,29 @@ mod caller;
 pub mod condition;
 mod disposition;
 mod failure;
+mod gate;
 mod grep;
 mod health;
 mod lines;
 mod list;
+mod measure;
+pub mod metrics;
+pub mod operation;
 mod outline;
 pub mod problem;
 pub mod query;
 pub mod range;
+pub mod rate_limit;
+pub mod readiness;
 mod refused_body;
 mod reply;
 pub mod request_id;
+pub mod route;
 mod save;
 pub mod session_path;
 mod stat;
 mod upload_headers;
+mod uri_length;
 
 /// Wraps the routes: fallbacks, panic catcher, access log and request ids, in that order from the
 /// inside, so that a caught panic is logged and answered with the request's id.
@@ -49,6 +58,7 @@ pub fn finish(routes: Router, request_ids: RequestIds) -> Router {
         .fallback(no_such_route)
         .method_not_allowed_fallback(no_such_method)
         .layer(CatchPanicLayer::custom(panic_to_problem))
+        .layer(axum::middleware::from_fn(uri_length::refuse_long))
         .layer(axum::middleware::from_fn(access_log::log_request))
         .layer(from_fn_with_state(request_ids, request_id::attach))
 }

@@ -6,12 +6,13 @@
 //! ```text
 //! L4 wiring   main  cli/  server  open_store  settings  telemetry
 //! L3 edges    http/
-//! L2 domain   artifact/
+//! L2 domain   artifact/  auth/
 //! L1 store    store/
 //! L0 base     clock  limits  error  ids  digest
 //! ```
 
 pub mod artifact;
+pub mod auth;
 pub mod cli;
 pub mod clock;
 pub mod digest;
@@ -23,4 +24,6 @@ pub mod open_store;
 pub mod server;
 pub mod settings;
 pub mod store;
+pub mod store_metrics;
+pub mod store_watch;
 pub mod telemetry;

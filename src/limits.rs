@@ -326,3 +326,14 @@ pub const ADMIN_CONNECTIONS: usize = 16;
 
 /// How often what was measured is folded into the histograms: without it they grow until a scrape.
 pub const METRICS_UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A bearer token's text. Random tokens have 32 to 64 characters; signed ones of other systems, which an
+/// operator may reuse as opaque words, stay under this.
+pub const MAX_TOKEN_BYTES: usize = 512;
+
+/// A principal's name: it stands in every log line and metric label of its requests.
+pub const MAX_PRINCIPAL_NAME_BYTES: usize = 64;
+
+/// Tokens of a configuration: every presented token is compared with all of them, 32 bytes each, which
+/// takes microseconds.
+pub const MAX_TOKENS: usize = 1_024;

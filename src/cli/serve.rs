@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::artifact::locator::LocatorBase;
+use crate::auth::Authenticator;
 use crate::cli::failure::{EXIT_DONE, EXIT_REFUSED, Failure, Stop};
 use crate::cli::store::{default_tenant, failure_of, settings};
 use crate::clock::SystemClock;
@@ -77,7 +78,10 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     let public_url = settings.server.public_url_at(bound).to_string();
     let base = LocatorBase::service(&public_url)
         .map_err(|error| Failure::usage(format!("server.public_url: {error}")))?;
-    let state = AppState::starting(default_tenant(), vec![RetrievalMeans::Http]);
+    let state = AppState::starting(
+        Authenticator::anonymous(default_tenant()),
+        vec![RetrievalMeans::Http],
+    );
     let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
     let router = router(state.clone(), request_ids);
     info!(public_url, store = %settings.store.url, "listening on http://{bound}");

@@ -29,6 +29,7 @@ struct Facts {
     code: ErrorCode,
     detail: String,
     deletion: Option<Deletion>,
+    reason: Option<&'static str>,
     request_id: Option<String>,
     cause: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -47,6 +48,9 @@ struct Members<'a> {
     hint: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
+    /// Never beside a deletion, which has a reason of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
     #[serde(flatten)]
     deletion: Option<&'a Deletion>,
 }
@@ -58,6 +62,7 @@ impl Problem {
             code,
             detail: detail.into(),
             deletion: None,
+            reason: None,
             request_id: None,
             cause: None,
             headers: Vec::new(),
@@ -82,6 +87,13 @@ impl Problem {
             .expect("digits and fixed ASCII are a header value");
         let detail = format!("the range lies outside the body of {size_bytes} bytes");
         Self::new(ErrorCode::RangeNotSatisfiable, detail).with_header(CONTENT_RANGE, value)
+    }
+
+    /// Adds a word of a closed list that says why.
+    #[must_use]
+    pub fn with_reason(mut self, reason: &'static str) -> Self {
+        self.0.reason = Some(reason);
+        self
     }
 
     /// Adds a response header.
@@ -146,6 +158,7 @@ impl Problem {
             no_side_effects: self.0.code.has_no_side_effects(),
             hint: self.0.code.hint(),
             request_id: self.0.request_id.as_deref(),
+            reason: self.0.reason.filter(|_| self.0.deletion.is_none()),
             deletion: self.0.deletion.as_ref(),
         };
         serde_json::to_vec(&members).expect("strings, numbers and booleans are always JSON")

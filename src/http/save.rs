@@ -10,8 +10,10 @@ use futures_util::{StreamExt, TryStreamExt};
 use crate::artifact::completeness::parse_with_loss;
 use crate::artifact::hint::parse_means;
 use crate::artifact::request::{BodyError, BodyStream, SaveRequest};
+use crate::auth::Scope;
 use crate::http::caller::Caller;
 use crate::http::condition::EntityTag;
+use crate::http::gate::require;
 use crate::http::problem::Problem;
 use crate::http::query::{InvalidParameterError, Query};
 use crate::http::reply;
@@ -46,6 +48,7 @@ pub(crate) async fn save(
     let described = describe(&caller, session, &query, &parts.headers)?;
     let saved = caller.library.save(described, stream_of(body)).await?;
     let receipt = caller.library.receipt(&saved.manifest);
+    caller.metrics.saved(receipt.size_bytes, saved.is_new);
     let status = if saved.is_new {
         StatusCode::CREATED
     } else {
@@ -72,6 +75,10 @@ fn describe(
     described.expected_bytes = stated_length(headers)?;
     described.expected_digest = stated_digest(headers)?;
     described.parent = query.parsed("parent")?;
+    // A fork replays what its parents hold, so who names one must be allowed to read it.
+    if described.parent.is_some() {
+        require(&caller.principal, Scope::Read)?;
+    }
     described.call_id = query.parsed("call_id")?;
     let description = |name| text(query, name, MAX_DESCRIPTION_BYTES);
     described.tool = description("tool")?;

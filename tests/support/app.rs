@@ -18,6 +18,7 @@ use spillbox::artifact::hint::RetrievalMeans;
 use spillbox::artifact::library::{Library, LibraryOptions};
 use spillbox::artifact::locator::LocatorBase;
 use spillbox::artifact::manifest::{Tombstone, TombstoneReason};
+use spillbox::auth::Authenticator;
 use spillbox::clock::{Clock, ManualClock, SharedClock, SystemClock};
 use spillbox::digest::Sha256Digest;
 use spillbox::error::ErrorCode;
@@ -123,7 +124,7 @@ impl TestApp {
         adjust(&mut options);
         let library = library(&store, &clock, 1, options).await;
         let means = vec![RetrievalMeans::Http];
-        let state = AppState::opened(library, Tenant::default(), means);
+        let state = AppState::opened(library, Authenticator::anonymous(Tenant::default()), means);
         let ids = RequestIds::new(shared(&clock), Arc::new(SeededIds::new(2)));
         Self {
             router: router(state.clone(), ids),
@@ -153,7 +154,11 @@ impl TestApp {
             ..LibraryOptions::default()
         };
         let library = library(&self.store, &self.clock, 3, options).await;
-        let state = AppState::opened(library, tenant.parse().unwrap(), Vec::new());
+        let state = AppState::opened(
+            library,
+            Authenticator::anonymous(tenant.parse().unwrap()),
+            Vec::new(),
+        );
         let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(4)));
         router(state, ids)
     }
