@@ -23,7 +23,10 @@ impl StoreMeter for StoreMetrics {
     fn record(&self, request: StoreRequest) {
         let Self(metrics) = self;
         let operation = ("operation", request.operation.as_str());
-        let outcome = ("outcome", request.failure.map_or("ok", StoreErrorKind::as_str));
+        let outcome = (
+            "outcome",
+            request.failure.map_or("ok", StoreErrorKind::as_str),
+        );
         let counter = metrics.counter(name::STORE_REQUESTS, &[operation, outcome]);
         counter.increment(1);
         metrics

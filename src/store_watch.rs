@@ -1,5 +1,6 @@
 //! Looks at the store beside the requests, so that `/readyz` knows without asking.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval_at, timeout};
@@ -12,7 +13,7 @@ use crate::store::StoreErrorKind;
 
 /// Looks at the store every `interval`; ends only by being dropped. The store was seen to work when it
 /// was opened, so the first look comes after one interval.
-pub async fn watch(library: &Library, health: &StoreHealth, interval: Duration) {
+pub async fn watch(library: &Library, health: &StoreHealth, interval: Duration) -> Infallible {
     let mut ticks = interval_at(tokio::time::Instant::now() + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

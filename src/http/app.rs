@@ -15,13 +15,15 @@ use tokio_util::task::TaskTracker;
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::auth::Authenticator;
-use crate::http::operation::Operation;
 use crate::http::metrics::Metrics;
+use crate::http::operation::Operation;
 use crate::http::rate_limit::RequestLimits;
 use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
-use crate::http::{bytes, finish, grep, health, lines, list, measure, outline, refused_body, save, stat};
+use crate::http::{
+    bytes, finish, grep, health, lines, list, measure, outline, refused_body, save, stat,
+};
 use crate::ids::Tenant;
 
 /// The paths of this service.

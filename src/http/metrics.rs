@@ -75,7 +75,8 @@ impl Metrics {
 
     /// Returns a histogram of seconds.
     pub fn seconds(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Histogram {
-        self.recorder.register_histogram(&key(name, labels), &ORIGIN)
+        self.recorder
+            .register_histogram(&key(name, labels), &ORIGIN)
     }
 
     /// Counts an answered request.

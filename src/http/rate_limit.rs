@@ -59,7 +59,8 @@ impl RequestLimits {
         Self {
             limiter: RateLimiter::new(quota, DashMapStateStore::default(), clock.clone()),
             clock,
-            policy: HeaderValue::try_from(policy).expect("digits and fixed ASCII are a header value"),
+            policy: HeaderValue::try_from(policy)
+                .expect("digits and fixed ASCII are a header value"),
         }
     }
 
@@ -122,7 +123,10 @@ mod tests {
         assert_eq!(refused.status(), 429);
         assert_eq!(refused.headers()["retry-after"], "1");
         assert_eq!(refused.headers()["ratelimit"], "\"requests\";r=0;t=1");
-        assert_eq!(refused.headers()["ratelimit-policy"], "\"requests\";q=10;w=5");
+        assert_eq!(
+            refused.headers()["ratelimit-policy"],
+            "\"requests\";q=10;w=5"
+        );
         // Another principal is not concerned.
         assert!(limits.admit(&principal("b")).is_ok());
         tokio::time::advance(Duration::from_millis(500)).await;
@@ -136,7 +140,11 @@ mod tests {
         let caller = principal("a");
         while limits.admit(&caller).is_ok() {}
         let refused = limits.admit(&caller).unwrap_err().into_response();
-        let seconds: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+        let seconds: u64 = refused.headers()["retry-after"]
+            .to_str()
+            .unwrap()
+            .parse()
+            .unwrap();
         tokio::time::advance(Duration::from_secs(seconds)).await;
         assert!(limits.admit(&caller).is_ok());
     }

@@ -150,8 +150,13 @@ mod tests {
     #[case::one_answer_is_not_back(&[F, F, F, A], Some(NotReady::StoreUnreachable))]
     #[case::two_answers_are(&[F, F, F, A, A], None)]
     #[case::flapping_stays_out(&[F, F, F, A, F, A, F, A], Some(NotReady::StoreUnreachable))]
-    fn a_series_of_looks_has_one_meaning(#[case] looks: &[Look], #[case] expected: Option<NotReady>) {
-        let state = looks.iter().fold(Hysteresis::default(), |state, look| state.after(*look));
+    fn a_series_of_looks_has_one_meaning(
+        #[case] looks: &[Look],
+        #[case] expected: Option<NotReady>,
+    ) {
+        let state = looks
+            .iter()
+            .fold(Hysteresis::default(), |state, look| state.after(*look));
         assert_eq!(state.verdict(), expected);
     }
 

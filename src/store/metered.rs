@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use crate::store::keys::{Key, KeyClass, KeySpace};
 use crate::store::probe::{BucketFacts, ProbePut};
 use crate::store::{
-    DeleteFence, DeleteReceipt, GetOptions, GetReply, Head, ListPage, ListRequest, ObjectStore, Part,
-    Payload, PutMode, PutReceipt, SharedStore, StoreError, StoreErrorKind, Upload, UploadPage,
-    VersionPage, Versioning,
+    DeleteFence, DeleteReceipt, GetOptions, GetReply, Head, ListPage, ListRequest, ObjectStore,
+    Part, Payload, PutMode, PutReceipt, SharedStore, StoreError, StoreErrorKind, Upload,
+    UploadPage, VersionPage, Versioning,
 };
 
 /// What is asked of a store.
@@ -167,7 +167,8 @@ impl ObjectStore for MeteredStore {
 
     async fn create_upload(&self, key: &Key) -> Result<Upload, StoreError> {
         let request = self.inner.create_upload(key);
-        self.count_of(StoreOperation::CreateUpload, key, request).await
+        self.count_of(StoreOperation::CreateUpload, key, request)
+            .await
     }
 
     async fn put_part(
@@ -178,7 +179,8 @@ impl ObjectStore for MeteredStore {
     ) -> Result<Part, StoreError> {
         let (name, bytes) = (Some(upload.key.as_str()), payload.size_bytes());
         let request = self.inner.put_part(upload, number, payload);
-        self.count(StoreOperation::PutPart, name, bytes, request).await
+        self.count(StoreOperation::PutPart, name, bytes, request)
+            .await
     }
 
     async fn complete_upload(
@@ -199,12 +201,14 @@ impl ObjectStore for MeteredStore {
 
     async fn list_uploads(&self, continuation: Option<&str>) -> Result<UploadPage, StoreError> {
         let request = self.inner.list_uploads(continuation);
-        self.count(StoreOperation::ListUploads, None, 0, request).await
+        self.count(StoreOperation::ListUploads, None, 0, request)
+            .await
     }
 
     async fn versioning(&self) -> Result<Versioning, StoreError> {
         let request = self.inner.versioning();
-        self.count(StoreOperation::Versioning, None, 0, request).await
+        self.count(StoreOperation::Versioning, None, 0, request)
+            .await
     }
 
     async fn list_versions(

@@ -4,8 +4,15 @@ use super::*;
 fn services_in_one_process_do_not_mix() {
     let (one, other) = (Metrics::new(), Metrics::new());
     one.saved(7, true);
-    assert!(one.render(true, None).contains("spillbox_saved_bytes_total 7"));
-    assert!(!other.render(true, None).contains("spillbox_saved_bytes_total 7"));
+    assert!(
+        one.render(true, None)
+            .contains("spillbox_saved_bytes_total 7")
+    );
+    assert!(
+        !other
+            .render(true, None)
+            .contains("spillbox_saved_bytes_total 7")
+    );
 }
 
 #[test]
@@ -13,7 +20,11 @@ fn names_follow_the_rules_of_prometheus() {
     for (name, kind, help) in name::ALL {
         let is_word = |b: u8| b.is_ascii_lowercase() || b == b'_';
         assert!(name.bytes().all(is_word), "{name}");
-        assert_eq!(*kind == name::Kind::Counter, name.ends_with("_total"), "{name}");
+        assert_eq!(
+            *kind == name::Kind::Counter,
+            name.ends_with("_total"),
+            "{name}"
+        );
         if *kind == name::Kind::Seconds {
             assert!(name.ends_with("_seconds"), "{name}");
         }

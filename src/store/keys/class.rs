@@ -154,7 +154,14 @@ mod tests {
     #[test]
     fn other_keys_are_foreign() {
         let space = KeySpace::new("p").unwrap();
-        for key in ["", "v1/format.json", "p/v2/format.json", "p/v1/", "p/v1/t/x", "p/v1/t/x/z/y"] {
+        for key in [
+            "",
+            "v1/format.json",
+            "p/v2/format.json",
+            "p/v1/",
+            "p/v1/t/x",
+            "p/v1/t/x/z/y",
+        ] {
             assert_eq!(space.class_of(key), KeyClass::Foreign, "{key}");
         }
     }
