@@ -66,14 +66,7 @@ impl Intaker {
         request: &SaveRequest,
         body: BodyStream,
     ) -> Result<Intake, SaveError> {
-        let hard_limit = PART_BYTES as u64 * MAX_PARTS;
-        let limit_bytes = self.limit_bytes.min(hard_limit);
-        if request
-            .expected_bytes
-            .is_some_and(|stated| stated > limit_bytes)
-        {
-            return Err(BodyError::TooLarge { limit_bytes }.into());
-        }
+        let limit_bytes = check_stated_size(request, self.limit_bytes)?;
         let mut taken = Taken {
             intaker: self,
             scan: BodyScan::new(self.window_bytes),
@@ -84,6 +77,19 @@ impl Intaker {
             Ok(()) => taken.finish(request).await,
             Err(error) => taken.give_up(error).await,
         }
+    }
+}
+
+/// Refuses a body that states to be larger than `limit_bytes`, before a byte is read, and returns the limit
+/// that its bytes are held to.
+///
+/// # Errors
+/// It is too large.
+pub(super) fn check_stated_size(request: &SaveRequest, limit_bytes: u64) -> Result<u64, BodyError> {
+    let limit_bytes = limit_bytes.min(PART_BYTES as u64 * MAX_PARTS);
+    match request.expected_bytes {
+        Some(stated) if stated > limit_bytes => Err(BodyError::TooLarge { limit_bytes }),
+        Some(_) | None => Ok(limit_bytes),
     }
 }
 

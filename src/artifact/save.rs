@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::artifact::call_record::{CallAction, CallRecord};
 use crate::artifact::confirmed::ConfirmedManifest;
-use crate::artifact::ingest::{Intake, IntakeBytes, Intaker, check_only};
+use crate::artifact::ingest::{Intake, IntakeBytes, Intaker, check_only, check_stated_size};
 use crate::artifact::library::Library;
 use crate::artifact::manifest::{BodyIdentity, MANIFEST_VERSION, Tombstone, TombstoneReason};
 use crate::artifact::manifest_access::Lookup;
@@ -105,6 +105,8 @@ impl Library {
             });
         }
         let session_key = SessionKey::derive(tenant, session);
+        // What is too large for anybody is not a matter of quotas.
+        check_stated_size(&request, self.options.max_body_bytes)?;
         // A size that nobody states is at least a byte.
         let stated = request.expected_bytes.unwrap_or(1);
         let mut charge = match self.usage.charge(tenant, session_key, stated).await {
