@@ -33,6 +33,7 @@ mod health;
 mod lines;
 mod list;
 mod measure;
+mod method;
 pub mod metrics;
 pub mod operation;
 mod outline;

@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use metrics::Counter;
 
+use crate::http::method::known_method;
 use crate::http::metrics::Metrics;
 use crate::http::problem::Problem;
 
@@ -22,20 +22,6 @@ const UNMATCHED: &str = "unmatched";
 /// Begins the routes that lead to artifacts.
 const LOCATOR: &str = "/a/";
 
-/// The label of a method; HTTP lets callers invent them.
-fn method_label(method: &Method) -> &'static str {
-    match *method {
-        Method::DELETE => "DELETE",
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::OPTIONS => "OPTIONS",
-        Method::PATCH => "PATCH",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        _ => "other",
-    }
-}
-
 /// Measures the request when its reply's head is ready, and its body while it is taken.
 pub(crate) async fn measure(
     State(metrics): State<Metrics>,
@@ -43,7 +29,7 @@ pub(crate) async fn measure(
     next: Next,
 ) -> Response {
     let started = Instant::now();
-    let method = method_label(request.method());
+    let method = known_method(request.method());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
     let response = next.run(request).await;

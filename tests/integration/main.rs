@@ -15,6 +15,7 @@ mod support {
 }
 
 mod attest;
+mod canary;
 mod cli_files;
 mod cli_grep;
 mod cli_run;

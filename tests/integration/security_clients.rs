@@ -264,11 +264,25 @@ async fn stored_pages_and_escapes_stay_bytes_on_every_route() {
             let is_data = kind.starts_with("application/json") || kind.starts_with("text/plain");
             assert!(is_data || rest.is_empty(), "{rest}: {kind}");
             // What is text of ours has no control characters of theirs; the bytes themselves do.
-            if rest == "/replacement" || kind.starts_with("application/json") {
+            if kind.starts_with("application/json") {
                 assert!(!read.body.contains(&0x1b), "{rest}: {}", read.text());
             }
         }
     }
+}
+
+#[tokio::test]
+async fn what_stands_in_a_prompt_has_no_control_characters_of_the_body() {
+    let app = TestApp::new(Backend::Memory).await;
+    let (_, escapes) = HOSTILE.last().unwrap();
+    let saved = app
+        .put("tool=%1b%5b2J&label=%0d%0a", escapes.repeat(2_000))
+        .await;
+    assert_eq!(saved.receipt["truncated"], true);
+    let text = app.get(&saved.at("/replacement")).await.text();
+    let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    assert!(text.chars().all(is_plain), "{text:?}");
+    assert!(text.contains("done"), "{text}");
 }
 
 #[tokio::test]
