@@ -4,7 +4,7 @@
 //! The layers, top down; imports point down only (`tests/layering.rs`):
 //!
 //! ```text
-//! L4 wiring   main  cli/  server  open_store  settings  telemetry
+//! L4 wiring   main  cli/  server  open_store  settings  telemetry  audit_log
 //! L3 edges    http/
 //! L2 domain   artifact/  auth/
 //! L1 store    store/
@@ -12,6 +12,7 @@
 //! ```
 
 pub mod artifact;
+pub mod audit_log;
 pub mod auth;
 pub mod cli;
 pub mod clock;

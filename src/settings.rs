@@ -10,14 +10,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::auth::TokenEntry;
 use crate::limits as bounds;
 
+mod access;
 mod known;
 mod limits;
 mod load;
 mod public_url;
 mod store_url;
 
+pub use access::AccessSettings;
 pub use limits::LimitSettings;
 pub use load::{Environment, Flag, SettingsError, load};
 pub use public_url::{PublicUrl, PublicUrlError};
@@ -38,6 +41,12 @@ pub struct Settings {
     /// `[gc]`
     #[serde(default)]
     pub gc: GcSettings,
+    /// `[access]`
+    #[serde(default)]
+    pub access: AccessSettings,
+    /// `[[tokens]]`
+    #[serde(default)]
+    pub tokens: Vec<TokenEntry>,
 }
 
 /// `[server]`: where the service listens and how clients name it.
@@ -163,6 +172,8 @@ impl Settings {
             store,
             limits: LimitSettings::default(),
             gc: GcSettings::default(),
+            access: AccessSettings::default(),
+            tokens: Vec::new(),
         }
     }
 

@@ -31,7 +31,7 @@ pub struct TokenEntry {
 /// An entry that was refused. The table is all or nothing: a service that starts without one of its
 /// tokens, or with a wrong one, is found out by its users.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("tokens[{index}]{}: {rule}", .field.map(|field| format!(".{field}")).unwrap_or_default())]
+#[error("{}: {rule}", self.key())]
 pub struct TokenEntryError {
     /// Which entry, counted from 0.
     pub index: usize,
@@ -39,6 +39,17 @@ pub struct TokenEntryError {
     pub field: Option<&'static str>,
     /// What is wrong, or what is allowed.
     pub rule: String,
+}
+
+impl TokenEntryError {
+    /// Returns the setting that is wrong, as `tokens[2].sha256`.
+    pub fn key(&self) -> String {
+        let index = self.index;
+        match self.field {
+            Some(field) => format!("tokens[{index}].{field}"),
+            None => format!("tokens[{index}]"),
+        }
+    }
 }
 
 /// The tokens that come in.
@@ -119,6 +130,11 @@ impl TokenTable {
         };
         self.entries.push((*sha256.as_bytes(), principal));
         Ok(())
+    }
+
+    /// Returns how many tokens there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// Returns whether there are no tokens at all.

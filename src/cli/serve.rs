@@ -3,7 +3,6 @@
 //! It listens at once and answers 503 until its store is open, so that an orchestrator sees a process
 //! that lives and is not ready yet instead of a refused connection.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +11,10 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::artifact::locator::LocatorBase;
-use crate::auth::Authenticator;
 use crate::cli::failure::{EXIT_DONE, EXIT_REFUSED, Failure, Stop};
-use crate::cli::store::{default_tenant, failure_of, settings};
+use crate::cli::store::{failure_of, settings};
 use crate::clock::SystemClock;
 use crate::http::app::{AppState, router};
 use crate::http::request_id::RequestIds;
@@ -34,6 +31,10 @@ use crate::store::metered::{MeteredStore, StoreMeter};
 use crate::store_watch;
 
 mod upkeep;
+
+mod access;
+
+use access::CheckedAccess;
 
 /// How often a running service looks whether its attestation, valid for a day, is still good: two
 /// small reads and a write, which also notice that versioning was switched or the store is full.
@@ -61,6 +62,9 @@ pub struct ServeArgs {
     /// A TOML file with settings; spillbox.example.toml explains them
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Append a JSON line about each read and save to a file, or to stdout [default: nowhere]
+    #[arg(long, value_name = "FILE|stdout")]
+    pub audit_log: Option<String>,
     /// Serve what is there and write nothing; also works on a store that attestation refuses
     #[arg(long)]
     pub read_only: bool,
@@ -72,7 +76,7 @@ pub struct ServeArgs {
 /// The settings are refused, the address cannot be had, or the store cannot be used.
 pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, Stop> {
     let settings = settings(args.config.as_deref(), &args.flags(store_variable))?;
-    refuse_open_listener(settings.server.listen)?;
+    let access = CheckedAccess::of(&settings)?;
     let cannot =
         |what: &str, error: std::io::Error| Failure::new(format!("cannot {what}: {error}"));
     let shutdown = shutdown_signal().map_err(|error| cannot("install signal handlers", error))?;
@@ -86,17 +90,15 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     let public_url = settings.server.public_url_at(bound).to_string();
     let base = LocatorBase::service(&public_url)
         .map_err(|error| Failure::usage(format!("server.public_url: {error}")))?;
-    let state = AppState::starting(
-        Authenticator::anonymous(default_tenant()),
-        vec![RetrievalMeans::Http],
-    );
     let stop = CancellationToken::new();
     let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
-    let meter = upkeep::equip(&state, &settings.limits, &SystemClock::shared());
     let admin = upkeep::bind_admin(settings.server.admin_listen).await?;
+    info!(public_url, store = %settings.store.url, "listening on http://{bound}");
+    let (callers, audit) = access.begin(&public_url);
+    let state = AppState::with_rules(callers);
+    let meter = upkeep::equip(&state, &settings.limits, &SystemClock::shared());
     let admin = upkeep::serve_admin(admin, state.clone(), request_ids.clone(), stop.clone());
     let router = router(state.clone(), request_ids);
-    info!(public_url, store = %settings.store.url, "listening on http://{bound}");
     let shutdown = {
         let (stop, state) = (stop.clone(), state.clone());
         async move {
@@ -146,6 +148,9 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     if let Some(library) = state.library() {
         library.drain().await;
     }
+    if let Some(audit) = audit {
+        audit.finish().await;
+    }
     opened?;
     info!("stopped");
     Ok(EXIT_DONE)
@@ -170,6 +175,7 @@ impl ServeArgs {
                 self.admin_listen.as_deref(),
             ),
             store,
+            flag("--audit-log", "access.audit_log", self.audit_log.as_deref()),
             flag(
                 "--public-url",
                 "server.public_url",
@@ -180,17 +186,6 @@ impl ServeArgs {
         .flatten()
         .collect()
     }
-}
-
-/// Without tokens everybody who reaches the address may read and write.
-fn refuse_open_listener(listen: SocketAddr) -> Result<(), Failure> {
-    if listen.ip().is_loopback() {
-        return Ok(());
-    }
-    Err(Failure::usage(format!(
-        "server.listen is {listen}, but no [[tokens]] are set: anybody who reaches it could read everything"
-    ))
-    .with_hint("listen on 127.0.0.1, or set [[tokens]] in the settings file"))
 }
 
 /// Attests and opens the store; one that does not answer is tried again until the service ends.
@@ -336,24 +331,4 @@ fn refusal(url: &StoreUrl, attestation: &Attestation) -> Failure {
     ))
     .with_hint("`spillbox doctor` shows what was seen; --read-only serves what is there")
     .with_exit(EXIT_REFUSED)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_loopback_is_served_without_tokens() {
-        for good in ["127.0.0.1:8787", "127.1.2.3:0", "[::1]:1"] {
-            assert!(
-                refuse_open_listener(good.parse().unwrap()).is_ok(),
-                "{good}"
-            );
-        }
-        for open in ["0.0.0.0:8787", "[::]:1", "192.168.0.1:80"] {
-            let failure = refuse_open_listener(open.parse().unwrap()).unwrap_err();
-            assert_eq!(failure.exit, 2);
-            assert!(failure.to_string().contains("tokens"), "{failure}");
-        }
-    }
 }

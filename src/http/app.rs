@@ -15,6 +15,8 @@ use tokio_util::task::TaskTracker;
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::auth::Authenticator;
+use crate::http::audit::AuditSink;
+use crate::http::host_policy::{HostPolicy, refuse_foreign};
 use crate::http::metrics::Metrics;
 use crate::http::operation::Operation;
 use crate::http::rate_limit::RequestLimits;
@@ -93,7 +95,8 @@ pub fn router(state: AppState, request_ids: RequestIds) -> Router {
         .fold(Router::new(), |router, route| {
             router.route(route.path, route.into_handlers())
         })
-        .with_state(state.clone());
+        .with_state(state.clone())
+        .layer(from_fn_with_state(state.clone(), refuse_foreign));
     let drains = state.0.drains.clone();
     let metrics = state.metrics().clone();
     finish(router, request_ids)
@@ -105,11 +108,35 @@ pub fn router(state: AppState, request_ids: RequestIds) -> Router {
 #[derive(Debug, Clone)]
 pub struct AppState(Arc<Shared>);
 
+/// What a service decides about its callers, before it has a store.
+#[derive(Debug, Clone)]
+pub struct CallerRules {
+    /// Who they are and in which tenant they act.
+    pub authenticator: Authenticator,
+    /// The retrieval means of callers that declare none.
+    pub default_means: Vec<RetrievalMeans>,
+    /// Under which names they may ask; any when absent.
+    pub host_policy: Option<HostPolicy>,
+    /// Where a line about each of their operations goes.
+    pub audit: Option<AuditSink>,
+}
+
+impl CallerRules {
+    /// Creates the rules of a service that takes any host name and keeps no audit stream.
+    pub fn new(authenticator: Authenticator, default_means: Vec<RetrievalMeans>) -> Self {
+        Self {
+            authenticator,
+            default_means,
+            host_policy: None,
+            audit: None,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     library: OnceLock<Library>,
-    authenticator: Authenticator,
-    default_means: Vec<RetrievalMeans>,
+    callers: CallerRules,
     is_draining: AtomicBool,
     store_health: StoreHealth,
     metrics: Metrics,
@@ -122,10 +149,14 @@ impl AppState {
     ///
     /// `authenticator` says who callers are and in which tenant they act; `default_means` are the retrieval means of callers that declare none.
     pub fn starting(authenticator: Authenticator, default_means: Vec<RetrievalMeans>) -> Self {
+        Self::with_rules(CallerRules::new(authenticator, default_means))
+    }
+
+    /// Starts without a store, with all rules about callers.
+    pub fn with_rules(callers: CallerRules) -> Self {
         Self(Arc::new(Shared {
             library: OnceLock::new(),
-            authenticator,
-            default_means,
+            callers,
             is_draining: AtomicBool::new(false),
             store_health: StoreHealth::default(),
             metrics: Metrics::new(),
@@ -163,11 +194,19 @@ impl AppState {
     }
 
     pub(crate) fn authenticator(&self) -> &Authenticator {
-        &self.0.authenticator
+        &self.0.callers.authenticator
     }
 
     pub(crate) fn default_means(&self) -> &[RetrievalMeans] {
-        &self.0.default_means
+        &self.0.callers.default_means
+    }
+
+    pub(crate) fn host_policy(&self) -> Option<&HostPolicy> {
+        self.0.callers.host_policy.as_ref()
+    }
+
+    pub(crate) fn audit(&self) -> Option<&AuditSink> {
+        self.0.callers.audit.as_ref()
     }
 
     /// Returns what is known of the store's health, for the one who looks at it.

@@ -23,26 +23,43 @@ pub(crate) struct Gate {
     pub(crate) operation: Operation,
 }
 
-/// A layer: the request goes on with its [`Principal`] among its extensions, or is refused.
+/// A layer: the request goes on with its [`Principal`] among its extensions, or is refused. Either way
+/// the audit stream, where there is one, gets its line.
 pub(crate) async fn admit(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
-    match principal_of(&gate, &request) {
+    let mut line = match gate.state.audit() {
+        None => None,
+        Some(sink) => match sink.reserve().await {
+            Ok(place) => Some(place.begin(gate.operation, &request)),
+            Err(problem) => return problem.into_response(),
+        },
+    };
+    let admitted = principal_of(&gate, &request).and_then(|principal| {
+        if let Some(line) = &mut line {
+            line.recognise(principal, request.uri().path());
+        }
+        require(principal, gate.operation.scope())?;
+        if let Some(limits) = gate.state.request_limits() {
+            limits.admit(&principal.id)?;
+        }
+        Ok(principal.clone())
+    });
+    let reply = match admitted {
         Ok(principal) => {
             request.extensions_mut().insert(principal);
             next.run(request).await
         }
         Err(problem) => problem.into_response(),
+    };
+    match line {
+        Some(line) => line.follow(reply),
+        None => reply,
     }
 }
 
-fn principal_of(gate: &Gate, request: &Request) -> Result<Principal, Problem> {
+fn principal_of<'a>(gate: &'a Gate, request: &Request) -> Result<&'a Principal, Problem> {
     let values = request.headers().get_all(AUTHORIZATION).iter();
     let presented = PresentedToken::of_headers(values.map(HeaderValue::as_bytes));
-    let principal = gate.state.authenticator().authenticate(presented)?;
-    require(principal, gate.operation.scope())?;
-    if let Some(limits) = gate.state.request_limits() {
-        limits.admit(&principal.id)?;
-    }
-    Ok(principal.clone())
+    Ok(gate.state.authenticator().authenticate(presented)?)
 }
 
 /// Refuses a principal that may not do what needs `scope`.

@@ -11,6 +11,7 @@ use crate::artifact::completeness::parse_with_loss;
 use crate::artifact::hint::parse_means;
 use crate::artifact::request::{BodyError, BodyStream, SaveRequest};
 use crate::auth::Scope;
+use crate::http::audit::AuditSubject;
 use crate::http::caller::Caller;
 use crate::http::condition::EntityTag;
 use crate::http::gate::require;
@@ -57,9 +58,11 @@ pub(crate) async fn save(
     let mut reply = reply::json(status, &receipt);
     let headers = reply.headers_mut();
     headers.insert(ETAG, EntityTag::of(&receipt.digest).to_header());
+    let artifact = saved.manifest.head.artifact_ref();
     if let Ok(location) = HeaderValue::try_from(&receipt.locator) {
         headers.insert(LOCATION, location);
     }
+    reply.extensions_mut().insert(AuditSubject(artifact));
     Ok(reply)
 }
 

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use spillbox::error::ErrorCode;
 use spillbox::http::app::route_table;
+use spillbox::http::route::Guard;
 
 use crate::support::app::{Backend, TestApp};
 use crate::support::contract::Contract;
@@ -35,6 +36,23 @@ fn every_path_has_a_route_and_every_route_a_path() {
     let described = document()["paths"].as_object().unwrap();
     let described: BTreeSet<_> = described.keys().map(String::as_str).collect();
     assert_eq!(routed, described);
+}
+
+#[test]
+fn each_operation_names_the_scope_that_its_route_asks_for() {
+    for (template, methods) in route_table() {
+        for (method, guard) in methods {
+            let name = method.as_str().to_ascii_lowercase();
+            let stated = &document()["paths"][template][&name]["security"];
+            let needed = match guard {
+                Guard::Public => json!([]),
+                Guard::Needs(operation) => {
+                    json!([{"bearerToken": [operation.scope().as_str()]}, {}])
+                }
+            };
+            assert_eq!(*stated, needed, "{method} {template}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use spillbox::artifact::hint::RetrievalMeans;
 use spillbox::artifact::library::{Library, LibraryOptions};
 use spillbox::artifact::locator::LocatorBase;
 use spillbox::artifact::manifest::{Tombstone, TombstoneReason};
-use spillbox::auth::Authenticator;
+use spillbox::auth::{Authenticator, Scope, TokenEntry, TokenTable};
 use spillbox::clock::{Clock, ManualClock, SharedClock, SystemClock};
 use spillbox::digest::Sha256Digest;
 use spillbox::error::ErrorCode;
@@ -163,6 +163,16 @@ impl TestApp {
         router(state, ids)
     }
 
+    /// The same service over the same artifacts and caches, for callers with these tokens only.
+    pub(crate) fn guarded(&self, tokens: &[TokenEntry]) -> Router {
+        let table = TokenTable::new(tokens).unwrap();
+        let library = self.state.library().unwrap().clone();
+        let means = vec![RetrievalMeans::Http];
+        let state = AppState::opened(library, Authenticator::Tokens(table), means);
+        let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(5)));
+        router(state, ids)
+    }
+
     /// Sends any request and holds the reply against the contract.
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
         send_to(&self.router, request).await
@@ -284,6 +294,16 @@ async fn library(
         .unwrap();
     let ids = Arc::new(SeededIds::new(seed));
     Library::new(Arc::clone(store), keys, format, shared(clock), ids, options)
+}
+
+/// An entry of the configuration for a token.
+pub(crate) fn token(text: &str, tenant: &str, scopes: &[Scope]) -> TokenEntry {
+    TokenEntry {
+        sha256: Sha256Digest::of(text.as_bytes()).to_hex(),
+        tenant: tenant.to_owned(),
+        scopes: scopes.iter().map(|scope| scope.to_string()).collect(),
+        name: None,
+    }
 }
 
 /// Builds a request as a client sends it.
