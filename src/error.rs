@@ -67,8 +67,12 @@ error_codes! {
     PreconditionFailed = "precondition_failed",
     /// The replacement's cap does not hold the notice.
     PreviewBudgetTooSmall = "preview_budget_too_small",
+    /// The session or the tenant has stored as much as it may.
+    QuotaExceeded = "quota_exceeded",
     /// The byte range lies outside the body.
     RangeNotSatisfiable = "range_not_satisfiable",
+    /// The caller sends more requests than it may.
+    RateLimited = "rate_limited",
     /// The service serves its store read-only.
     ReadOnly = "read_only",
     /// The client sent nothing for too long.
@@ -93,6 +97,8 @@ error_codes! {
     StoreUnavailable = "store_unavailable",
     /// The request presents no bearer token, or none of this service.
     Unauthenticated = "unauthenticated",
+    /// The path and query are longer than this service takes.
+    UriTooLong = "uri_too_long",
 }
 
 impl ErrorCode {
@@ -127,8 +133,10 @@ impl ErrorCode {
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
             | Self::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
+            Self::QuotaExceeded | Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
+            Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::UriTooLong => StatusCode::URI_TOO_LONG,
         }
     }
 
@@ -136,6 +144,8 @@ impl ErrorCode {
     pub const fn is_retryable(self) -> bool {
         match self {
             Self::BodyIncomplete
+            | Self::QuotaExceeded
+            | Self::RateLimited
             | Self::RequestTimeout
             | Self::Saturated
             | Self::SaveSuperseded
@@ -166,7 +176,8 @@ impl ErrorCode {
             | Self::ReadOnly
             | Self::RouteNotFound
             | Self::StoreFormatUnsupported
-            | Self::Unauthenticated => false,
+            | Self::Unauthenticated
+            | Self::UriTooLong => false,
         }
     }
 
@@ -201,13 +212,16 @@ impl ErrorCode {
             | Self::ParentNotFound
             | Self::PreconditionFailed
             | Self::PreviewBudgetTooSmall
+            | Self::QuotaExceeded
             | Self::RangeNotSatisfiable
+            | Self::RateLimited
             | Self::ReadOnly
             | Self::RequestTimeout
             | Self::RouteNotFound
             | Self::Saturated
             | Self::StoreFormatUnsupported
-            | Self::Unauthenticated => true,
+            | Self::Unauthenticated
+            | Self::UriTooLong => true,
         }
     }
 
@@ -233,7 +247,9 @@ impl ErrorCode {
             Self::ParentNotFound => "Parent session not found",
             Self::PreconditionFailed => "Precondition failed",
             Self::PreviewBudgetTooSmall => "Preview budget too small",
+            Self::QuotaExceeded => "Quota exceeded",
             Self::RangeNotSatisfiable => "Range not satisfiable",
+            Self::RateLimited => "Too many requests",
             Self::ReadOnly => "Service is read-only",
             Self::RequestTimeout => "Request timed out",
             Self::RouteNotFound => "No such path",
@@ -246,6 +262,7 @@ impl ErrorCode {
             Self::StoreThrottled => "Store asks to slow down",
             Self::StoreUnavailable => "Store unavailable",
             Self::Unauthenticated => "Authentication needed",
+            Self::UriTooLong => "Path and query too long",
         }
     }
 
@@ -291,7 +308,11 @@ impl ErrorCode {
             Self::PreviewBudgetTooSmall => {
                 "shorten label, title and session id, or ask the operator for a larger replacement cap"
             }
+            Self::QuotaExceeded => {
+                "nothing was stored and nothing is evicted; retry after the collector has run, release what is not needed, or ask the operator to raise the limit named in `detail`"
+            }
             Self::RangeNotSatisfiable => "ask for a range inside the size given in Content-Range",
+            Self::RateLimited => "retry after the time in Retry-After, with fewer requests at once",
             Self::ReadOnly => {
                 "save through another service; `spillbox doctor` says why this store is not written to"
             }
@@ -313,6 +334,9 @@ impl ErrorCode {
             Self::StoreUnavailable => "retry after the time in Retry-After with the same call_id",
             Self::Unauthenticated => {
                 "send `Authorization: Bearer TOKEN` with a token of this service; the commands take it from SPILLBOX_TOKEN or --token-file"
+            }
+            Self::UriTooLong => {
+                "shorten the query: a summary is clipped to 240 characters, and a pattern of grep takes 1024 bytes"
             }
         }
     }
@@ -374,7 +398,10 @@ mod tests {
     fn a_client_mistake_is_never_retryable_and_changes_nothing() {
         for code in ErrorCode::ALL {
             if code.status().is_client_error()
-                && !matches!(code, ErrorCode::BodyIncomplete | ErrorCode::RequestTimeout)
+                && !matches!(
+                    code,
+                    ErrorCode::BodyIncomplete | ErrorCode::RateLimited | ErrorCode::RequestTimeout
+                )
             {
                 assert!(!code.is_retryable(), "{code}");
                 assert!(code.has_no_side_effects(), "{code}");

@@ -19,6 +19,7 @@ use crate::http::request_id::RequestIds;
 
 mod accept;
 pub mod access_log;
+pub mod admin;
 pub mod app;
 mod artifact_path;
 pub mod audit;
@@ -33,11 +34,16 @@ mod health;
 pub mod host_policy;
 mod lines;
 mod list;
+mod measure;
+mod method;
+pub mod metrics;
 pub mod operation;
 mod outline;
 pub mod problem;
 pub mod query;
 pub mod range;
+pub mod rate_limit;
+pub mod readiness;
 mod refused_body;
 mod reply;
 pub mod request_id;
@@ -46,6 +52,7 @@ mod save;
 pub mod session_path;
 mod stat;
 mod upload_headers;
+mod uri_length;
 
 /// Answers unknown paths and wrong methods as problems.
 pub fn with_fallbacks(routes: Router) -> Router {
@@ -59,6 +66,7 @@ pub fn with_fallbacks(routes: Router) -> Router {
 pub fn finish(routes: Router, request_ids: RequestIds) -> Router {
     routes
         .layer(CatchPanicLayer::custom(panic_to_problem))
+        .layer(axum::middleware::from_fn(uri_length::refuse_long))
         .layer(axum::middleware::from_fn(access_log::log_request))
         .layer(from_fn_with_state(request_ids, request_id::attach))
 }

@@ -25,4 +25,6 @@ pub mod open_store;
 pub mod server;
 pub mod settings;
 pub mod store;
+pub mod store_metrics;
+pub mod store_watch;
 pub mod telemetry;

@@ -107,9 +107,23 @@ pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// in a moment, and a client that is turned away has to send everything again.
 pub const UPLOAD_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Uploads at once: each may hold three parts of 8 MiB, so this bounds the resident memory of bodies to
-/// 1.5 GiB.
+/// Uploads at once, whatever their size; their memory is bounded by [`DEFAULT_UPLOAD_MEMORY_BYTES`].
 pub const MAX_CONCURRENT_UPLOADS: usize = 64;
+
+/// What one upload of more than a part may hold: the parts on the wire and the one being collected.
+pub const STREAMED_UPLOAD_BYTES: u64 = (PARTS_IN_FLIGHT as u64 + 1) * PART_BYTES as u64;
+
+/// Memory for the bodies of all uploads. 21 large uploads side by side are more than a link or a store
+/// of 10 Gbit/s takes, and a replica with 1 GiB keeps half of it for everything else; a small body takes
+/// little of it, so that this is no bound on those before [`MAX_CONCURRENT_UPLOADS`] is.
+pub const DEFAULT_UPLOAD_MEMORY_BYTES: u64 = 512 << 20;
+
+/// A budget above this is no budget.
+pub const MAX_UPLOAD_MEMORY_BYTES: u64 = 1 << 40;
+
+/// The unit in which upload memory is handed out; what a save keeps of a body beside its bytes (two
+/// preview windows) is less.
+pub const UPLOAD_MEMORY_UNIT_BYTES: u64 = 64 << 10;
 
 /// Pause after an accept error that concerns the machine (no file descriptor left): long enough not
 /// to spin, short enough that clients in the backlog wait hardly longer than a retry.
@@ -200,6 +214,12 @@ pub const HIT_TEXT_BYTES: usize = 512;
 /// A search ends after this time and says where to go on: a hostile pattern holds its place no longer.
 pub const SEARCH_DEADLINE: Duration = Duration::from_secs(5);
 
+/// A shorter deadline finds nothing in a store that answers in 50 ms.
+pub const MIN_SEARCH_DEADLINE: Duration = Duration::from_millis(100);
+
+/// A longer one lets a few hostile patterns hold every place for searches.
+pub const MAX_SEARCH_DEADLINE: Duration = Duration::from_secs(60);
+
 /// A search that is inside one slow line at its deadline is waited for this much longer, once it has
 /// something to answer.
 pub const SEARCH_GRACE: Duration = Duration::from_millis(500);
@@ -260,6 +280,52 @@ pub const ATTEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// Clocks that differ by more are told as a restriction: ages are compared on the store's clock, and
 /// signatures are refused from 15 minutes on.
 pub const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
+
+/// Requests of one principal at once, where a rate is set: an agent's parallel tools.
+pub const DEFAULT_REQUESTS_BURST: u32 = 100;
+
+/// A higher rate is none: it is above what one replica answers.
+pub const MAX_REQUESTS_PER_SECOND: u32 = 1_000_000;
+
+/// Principals whose pace has recovered are forgotten this often.
+pub const RATE_UPKEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Sessions whose stored bytes this replica counts: 100 bytes each. A session that falls out is counted
+/// anew from zero, so its soft quota is overshot by what was forgotten.
+pub const COUNTED_SESSIONS: u64 = 100_000;
+
+/// How often the store is looked at for `/readyz`: one small request, and a balancer that asks every ten
+/// seconds is not told much older news.
+pub const READY_CHECK_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A shorter interval is load without use.
+pub const MIN_READY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A longer one tells of an outage when it is over.
+pub const MAX_READY_CHECK_INTERVAL: Duration = Duration::from_secs(600);
+
+/// A look at the store that takes longer has failed.
+pub const READY_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Failed looks in a row until the service is not ready: one lost packet takes no replica out.
+pub const READY_FAILURES: u32 = 3;
+
+/// Good looks in a row until it is ready again: a store that answers every other request is not back.
+pub const READY_SUCCESSES: u32 = 2;
+
+/// Path and query of a request. A summary of tens of kilobytes is clipped and no error, so this lies
+/// under what the protocol library can hold (65,534), which answers without a reason.
+pub const MAX_URI_BYTES: usize = 60 << 10;
+
+/// Bytes of one request's head in memory. The library's own bound is 400 KiB, which [`MAX_CONNECTIONS`]
+/// slow heads would make 400 MiB.
+pub const MAX_HEAD_BYTES: usize = 128 << 10;
+
+/// Connections of the admin listener: a few scrapers.
+pub const ADMIN_CONNECTIONS: usize = 16;
+
+/// How often what was measured is folded into the histograms: without it they grow until a scrape.
+pub const METRICS_UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A bearer token's text. Random tokens have 32 to 64 characters; signed ones of other systems, which an
 /// operator may reuse as opaque words, stay under this.

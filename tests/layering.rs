@@ -6,7 +6,7 @@
 //! | L1 store | store | L0, store | `aws_*` in `store/s3*` only; the file system in `store/local*` (and L4) only |
 //! | L2 domain | artifact, policy, lease, gc, auth | L0, L1, itself; gc: lease, artifact; policy: artifact | |
 //! | L3 edges | http, mcp | L0, L2, L3 | axum, tower, hyper (and L4) |
-//! | L4 wiring | main, cli, server, open_store, settings, telemetry, audit_log | everything | anyhow, clap, figment, indicatif, reqwest, … |
+//! | L4 wiring | main, cli, server, open_store, settings, store_metrics, store_watch, telemetry, audit_log | everything | anyhow, clap, figment, indicatif, reqwest, … |
 //!
 //! It reads names, not types: comments, literals and `#[cfg(test)]` items are blanked out, then every
 //! `crate::…`, `super::…` that leaves its module, and every path that begins with an outside crate is
@@ -32,6 +32,8 @@ const WIRING: &[&str] = &[
     "open_store",
     "server",
     "settings",
+    "store_metrics",
+    "store_watch",
     "telemetry",
 ];
 
@@ -40,7 +42,17 @@ const DOMAIN_USES: &[(&str, &[&str])] =
     &[("gc", &["artifact", "lease"]), ("policy", &["artifact"])];
 
 /// Crates that only the edges and the wiring may name.
-const EDGE_CRATES: &[&str] = &["axum", "axum_core", "hyper", "rmcp", "tower", "tower_http"];
+const EDGE_CRATES: &[&str] = &[
+    "axum",
+    "axum_core",
+    "governor",
+    "hyper",
+    "metrics",
+    "metrics_exporter_prometheus",
+    "rmcp",
+    "tower",
+    "tower_http",
+];
 
 /// Crates that only the wiring may name.
 const WIRING_CRATES: &[&str] = &[

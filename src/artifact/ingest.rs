@@ -20,7 +20,7 @@ use crate::store::register::Stored;
 use crate::store::{Payload, SharedStore};
 
 /// A body that outgrows this gets room for a whole part at once; smaller ones do not pay for it.
-const SMALL_BODY_BYTES: usize = 1 << 20;
+pub(super) const SMALL_BODY_BYTES: usize = 1 << 20;
 
 /// A body that has arrived whole and as stated.
 #[derive(Debug)]
@@ -66,14 +66,7 @@ impl Intaker {
         request: &SaveRequest,
         body: BodyStream,
     ) -> Result<Intake, SaveError> {
-        let hard_limit = PART_BYTES as u64 * MAX_PARTS;
-        let limit_bytes = self.limit_bytes.min(hard_limit);
-        if request
-            .expected_bytes
-            .is_some_and(|stated| stated > limit_bytes)
-        {
-            return Err(BodyError::TooLarge { limit_bytes }.into());
-        }
+        let limit_bytes = check_stated_size(request, self.limit_bytes)?;
         let mut taken = Taken {
             intaker: self,
             scan: BodyScan::new(self.window_bytes),
@@ -87,7 +80,21 @@ impl Intaker {
     }
 }
 
-/// Reads a body that need not be stored, and checks that it is what the request states.
+/// Refuses a body that states to be larger than `limit_bytes`, before a byte is read, and returns the limit
+/// that its bytes are held to.
+///
+/// # Errors
+/// It is too large.
+pub(super) fn check_stated_size(request: &SaveRequest, limit_bytes: u64) -> Result<u64, BodyError> {
+    let limit_bytes = limit_bytes.min(PART_BYTES as u64 * MAX_PARTS);
+    match request.expected_bytes {
+        Some(stated) if stated > limit_bytes => Err(BodyError::TooLarge { limit_bytes }),
+        Some(_) | None => Ok(limit_bytes),
+    }
+}
+
+/// Reads a body that need not be stored, checks that it is what the request states, and returns its
+/// digest.
 ///
 /// # Errors
 /// As [`Intaker::take`].
@@ -95,7 +102,7 @@ pub(super) async fn check_only(
     request: &SaveRequest,
     mut body: BodyStream,
     limit_bytes: u64,
-) -> Result<(), SaveError> {
+) -> Result<Sha256Digest, SaveError> {
     let mut hasher = Sha256Hasher::default();
     let mut size_bytes = 0_u64;
     while let Some(frame) = next_frame(&mut body, BODY_IDLE_TIMEOUT).await? {
@@ -106,7 +113,9 @@ pub(super) async fn check_only(
         hasher.update(&frame);
     }
     check_size(request, size_bytes)?;
-    check_digest(request, hasher.finish())
+    let digest = hasher.finish();
+    check_digest(request, digest)?;
+    Ok(digest)
 }
 
 fn check_size(request: &SaveRequest, size_bytes: u64) -> Result<(), SaveError> {
@@ -151,6 +160,13 @@ impl Taken<'_> {
             size_bytes += frame.len() as u64;
             if size_bytes > limit_bytes {
                 return Err(BodyError::TooLarge { limit_bytes }.into());
+            }
+            // No more is taken in than memory was reserved for.
+            if request
+                .expected_bytes
+                .is_some_and(|stated| size_bytes > stated)
+            {
+                return check_size(request, size_bytes);
             }
             self.scan.push(&frame);
             self.push(frame).await?;

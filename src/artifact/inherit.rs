@@ -19,7 +19,7 @@ use crate::limits::MAX_INCARNATION;
 use crate::store::register::{Register, read_register};
 
 /// Where the chain of records of one call in one session ends.
-enum ChainEnd {
+pub(super) enum ChainEnd {
     /// A live artifact.
     Live(ConfirmedManifest),
     /// Erased; final.
@@ -75,7 +75,7 @@ impl Job<'_> {
     }
 }
 
-async fn chain_end(
+pub(super) async fn chain_end(
     library: &Library,
     request: &SaveRequest,
     session: &SessionId,

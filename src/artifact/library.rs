@@ -11,16 +11,19 @@ use crate::artifact::confirmed::ConfirmedManifest;
 use crate::artifact::format::StoreFormat;
 use crate::artifact::locator::LocatorBase;
 use crate::artifact::manifest_access::Manifests;
+use crate::artifact::quota::Quotas;
 use crate::artifact::receipt::Receipt;
 use crate::artifact::session::Sessions;
+use crate::artifact::upload_memory::UploadMemory;
+use crate::artifact::usage::{UsageBaseline, UsageLedger};
 use crate::clock::SharedClock;
 use crate::ids::{ArtifactId, DecisionId, SharedIds, Tenant};
 use crate::limits::{
     DEFAULT_INLINE_BYTES, DEFAULT_MAX_BODY_BYTES, DEFAULT_REPLACEMENT_BYTES,
-    MAX_CONCURRENT_UPLOADS, SEARCH_DEADLINE,
+    DEFAULT_UPLOAD_MEMORY_BYTES, MAX_CONCURRENT_UPLOADS, SEARCH_DEADLINE,
 };
-use crate::store::SharedStore;
 use crate::store::keys::KeySpace;
+use crate::store::{SharedStore, StoreError, StoreErrorKind};
 
 /// Call records kept in memory: which artifact a call's output became.
 const CACHED_RECORDS: u64 = 200_000;
@@ -36,6 +39,10 @@ pub struct LibraryOptions {
     pub is_read_only: bool,
     /// Uploads at once.
     pub max_concurrent_uploads: usize,
+    /// Memory that the bodies of all uploads may take, bytes.
+    pub upload_memory_bytes: u64,
+    /// What sessions and tenants may have stored.
+    pub quotas: Quotas,
     /// Searches at once; each keeps a thread busy.
     pub max_concurrent_searches: usize,
     /// Wall time of one page of a search.
@@ -52,7 +59,7 @@ pub struct LibraryOptions {
 }
 
 /// All cores but one: the other requests stay fast whatever is searched for.
-fn max_concurrent_searches() -> usize {
+pub fn max_concurrent_searches() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     cores.saturating_sub(1).max(1)
 }
@@ -64,6 +71,8 @@ impl Default for LibraryOptions {
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             is_read_only: false,
             max_concurrent_uploads: MAX_CONCURRENT_UPLOADS,
+            upload_memory_bytes: DEFAULT_UPLOAD_MEMORY_BYTES,
+            quotas: Quotas::default(),
             max_concurrent_searches: max_concurrent_searches(),
             search_deadline: SEARCH_DEADLINE,
             inline_bytes: DEFAULT_INLINE_BYTES,
@@ -72,6 +81,17 @@ impl Default for LibraryOptions {
             cli_args: Vec::new(),
         }
     }
+}
+
+/// What of a replica's bounded things is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LibraryLoad {
+    /// Uploads that have a place.
+    pub uploads: usize,
+    /// Memory reserved for their bodies.
+    pub upload_memory_bytes: u64,
+    /// Searches that have a place.
+    pub searches: usize,
 }
 
 /// The artifacts of one store. Cheap to clone; clones share caches and limits.
@@ -89,6 +109,8 @@ pub struct Library {
     /// never change; what they name may have been collected since.
     pub(in crate::artifact) records: Cache<(Tenant, DecisionId), ArtifactId>,
     pub(in crate::artifact) uploads: Arc<Semaphore>,
+    pub(in crate::artifact) upload_memory: UploadMemory,
+    pub(in crate::artifact) usage: Arc<UsageLedger>,
     pub(in crate::artifact) searches: Arc<Semaphore>,
     pub(in crate::artifact) tracker: TaskTracker,
 }
@@ -108,6 +130,8 @@ impl Library {
             manifests: Manifests::new(Arc::clone(&store), keys.clone()),
             records: Cache::new(CACHED_RECORDS),
             uploads: Arc::new(Semaphore::new(options.max_concurrent_uploads)),
+            upload_memory: UploadMemory::new(options.upload_memory_bytes),
+            usage: Arc::new(UsageLedger::new(options.quotas)),
             searches: Arc::new(Semaphore::new(options.max_concurrent_searches.max(1))),
             tracker: TaskTracker::new(),
             options: Arc::new(options),
@@ -127,6 +151,33 @@ impl Library {
     /// Returns the options in force.
     pub fn options(&self) -> &LibraryOptions {
         &self.options
+    }
+
+    /// Returns what is running now.
+    pub fn load(&self) -> LibraryLoad {
+        let searches = self.options.max_concurrent_searches.max(1);
+        let uploads = self.options.max_concurrent_uploads;
+        LibraryLoad {
+            uploads: uploads.saturating_sub(self.uploads.available_permits()),
+            upload_memory_bytes: self.upload_memory.reserved_bytes(),
+            searches: searches.saturating_sub(self.searches.available_permits()),
+        }
+    }
+
+    /// Takes over what a plan of the collector saw of the use of quotas.
+    pub fn rebase_usage(&self, baseline: UsageBaseline) {
+        self.usage.rebase(baseline);
+    }
+
+    /// Asks the store for one small answer, to see whether it answers at all.
+    ///
+    /// # Errors
+    /// It does not; that the object asked for is absent is an answer.
+    pub async fn probe_store(&self) -> Result<(), StoreError> {
+        match self.store.head(&self.keys.format()).await {
+            Err(error) if !error.is(StoreErrorKind::NotFound) => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// Builds the receipt of an artifact as of now.

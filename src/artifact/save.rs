@@ -12,17 +12,18 @@
 
 use std::sync::Arc;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::artifact::call_record::{CallAction, CallRecord};
 use crate::artifact::confirmed::ConfirmedManifest;
-use crate::artifact::ingest::{Intake, IntakeBytes, Intaker, check_only};
+use crate::artifact::ingest::{Intake, IntakeBytes, Intaker, check_only, check_stated_size};
 use crate::artifact::library::Library;
 use crate::artifact::manifest::{BodyIdentity, MANIFEST_VERSION, Tombstone, TombstoneReason};
 use crate::artifact::manifest_access::Lookup;
 use crate::artifact::own_body::{OwnBody, delete_body};
-use crate::artifact::request::{BodyError, BodyStream, SaveError, SaveRequest};
+use crate::artifact::request::{BodyError, BodyStream, SaturatedError, SaveError, SaveRequest};
 use crate::artifact::session::SessionDescriptor;
+use crate::artifact::upload_memory::need_bytes;
 use crate::error::Deletion;
 use crate::ids::{ArtifactId, ArtifactRef, DecisionId, Question, SessionKey};
 use crate::limits::{MAX_INCARNATION, PREVIEW_WINDOW_BYTES, UPLOAD_DEADLINE, UPLOAD_QUEUE_TIMEOUT};
@@ -83,9 +84,9 @@ impl Library {
     async fn save_here(&self, request: SaveRequest, body: BodyStream) -> Result<Saved, SaveError> {
         let permits = self.options.max_concurrent_uploads;
         // While it waits nothing of the body is read: the client is held back, not the memory filled.
-        let waiting = self.uploads.acquire();
-        let Ok(Ok(_permit)) = timeout(UPLOAD_QUEUE_TIMEOUT, waiting).await else {
-            return Err(SaveError::Saturated(permits));
+        let give_up_at = Instant::now() + UPLOAD_QUEUE_TIMEOUT;
+        let Ok(Ok(_permit)) = timeout_at(give_up_at, self.uploads.acquire()).await else {
+            return Err(SaturatedError::Uploads(permits).into());
         };
         let SaveRequest {
             tenant,
@@ -104,6 +105,19 @@ impl Library {
             });
         }
         let session_key = SessionKey::derive(tenant, session);
+        // What is too large for anybody is not a matter of quotas.
+        check_stated_size(&request, self.options.max_body_bytes)?;
+        // A size that nobody states is at least a byte.
+        let stated = request.expected_bytes.unwrap_or(1);
+        let mut charge = match self.usage.charge(tenant, session_key, stated).await {
+            Ok(charge) => charge,
+            Err(exceeded) => return self.repeat_of_body(&request, body, exceeded).await,
+        };
+        let need = need_bytes(request.expected_bytes);
+        let waiting = self.upload_memory.reserve(need);
+        let Ok(mut memory) = timeout_at(give_up_at, waiting).await else {
+            return Err(SaturatedError::Memory(self.upload_memory.total_bytes()).into());
+        };
         let artifact = ArtifactRef {
             session_key,
             artifact_id: self.ids.artifact_id(self.clock.now()),
@@ -114,8 +128,19 @@ impl Library {
             Err(_) => return Err(BodyError::Stalled(UPLOAD_DEADLINE.as_secs()).into()),
         };
         let mut own = OwnBody::new(artifact);
+        let size_bytes = intake.facts.size_bytes;
         if matches!(intake.bytes, IntakeBytes::Streamed(_)) {
             own.put_body();
+            memory.shrink_to(0);
+            charge.correct_to(size_bytes);
+        } else {
+            memory.shrink_to(need_bytes(Some(size_bytes)));
+            if let Err(exceeded) = charge.grow_to(size_bytes) {
+                return self
+                    .repeat_of(&request, intake.facts.sha256, exceeded)
+                    .await;
+            }
+            charge.correct_to(size_bytes);
         }
         let descriptor = self
             .sessions
@@ -142,6 +167,9 @@ impl Library {
             && let Err(error) = delete_body(&*self.store, &self.keys, tenant, &own.artifact).await
         {
             tracing::warn!(error = %error, "own body of a lost save stays for the collector");
+        }
+        if answer.as_ref().is_ok_and(|saved| saved.is_new) {
+            charge.keep();
         }
         answer
     }

@@ -4,6 +4,7 @@
 //! that lives and is not ready yet instead of a refused connection.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -26,6 +27,10 @@ use crate::settings::{Flag, Settings, StoreSettings, StoreUrl};
 use crate::store::SharedStore;
 use crate::store::attest::{Attestation, Verdict, attest_or_reuse};
 use crate::store::keys::KeySpace;
+use crate::store::metered::{MeteredStore, StoreMeter};
+use crate::store_watch;
+
+mod upkeep;
 
 mod access;
 
@@ -51,6 +56,9 @@ pub struct ServeArgs {
     /// The URL that locators begin with [default: http:// and the address]
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
+    /// The address of /metrics; none without it
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub admin_listen: Option<String>,
     /// A TOML file with settings; spillbox.example.toml explains them
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -82,12 +90,15 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     let public_url = settings.server.public_url_at(bound).to_string();
     let base = LocatorBase::service(&public_url)
         .map_err(|error| Failure::usage(format!("server.public_url: {error}")))?;
+    let stop = CancellationToken::new();
     let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
+    let admin = upkeep::bind_admin(settings.server.admin_listen).await?;
     info!(public_url, store = %settings.store.url, "listening on http://{bound}");
     let (callers, audit) = access.begin(&public_url);
     let state = AppState::with_rules(callers);
+    let meter = upkeep::equip(&state, &settings.limits, &SystemClock::shared());
+    let admin = upkeep::serve_admin(admin, state.clone(), request_ids.clone(), stop.clone());
     let router = router(state.clone(), request_ids);
-    let stop = CancellationToken::new();
     let shutdown = {
         let (stop, state) = (stop.clone(), state.clone());
         async move {
@@ -105,14 +116,22 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
         } else {
             Access::ReadWrite
         };
-        let opened = open(&settings, base, access, &stop).await;
+        let opened = open(&settings, base, access, &meter, &stop).await;
         if opened.is_err() {
             // Nothing can be served: end, with the running requests answered.
             stop.cancel();
         }
         if let Some(library) = opened? {
-            state.open(library);
-            let kept = keep_attested(&settings, access, &stop).await;
+            state.open(library.clone());
+            let watch = store_watch::watch(
+                &library,
+                state.store_health(),
+                settings.server.ready_check_interval,
+            );
+            let kept = tokio::select! {
+                kept = keep_attested(&settings, access, &stop) => kept,
+                never = watch => match never {},
+            };
             if kept.is_err() {
                 stop.cancel();
             }
@@ -121,7 +140,11 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
         Ok::<(), Failure>(())
     };
     let serving = server::run(listener, router, ServerOptions::default(), shutdown);
-    let (_, opened) = tokio::join!(serving, opening);
+    let working = async { tokio::join!(serving, opening, admin) };
+    let (_, opened, ()) = tokio::select! {
+        ended = working => ended,
+        never = upkeep::keep_house(&state) => match never {},
+    };
     if let Some(library) = state.library() {
         library.drain().await;
     }
@@ -146,6 +169,11 @@ impl ServeArgs {
             .or_else(|| flag("SPILLBOX_STORE", "store.url", store_variable));
         [
             flag("--listen", "server.listen", self.listen.as_deref()),
+            flag(
+                "--admin-listen",
+                "server.admin_listen",
+                self.admin_listen.as_deref(),
+            ),
             store,
             flag("--audit-log", "access.audit_log", self.audit_log.as_deref()),
             flag(
@@ -165,10 +193,11 @@ async fn open(
     settings: &Settings,
     base: LocatorBase,
     access: Access,
+    meter: &Arc<dyn StoreMeter>,
     stop: &CancellationToken,
 ) -> Result<Option<Library>, Failure> {
     loop {
-        let opening = attest_and_open(settings, base.clone(), access);
+        let opening = attest_and_open(settings, base.clone(), access, meter);
         let opened = tokio::select! {
             opened = Box::pin(opening) => opened?,
             () = stop.cancelled() => return Ok(None),
@@ -189,12 +218,15 @@ async fn attest_and_open(
     settings: &Settings,
     base: LocatorBase,
     access: Access,
+    meter: &Arc<dyn StoreMeter>,
 ) -> Result<Option<Library>, Failure> {
     let url = &settings.store.url;
     let failed = |error: &OpenStoreError| failure_of(error, url);
-    let opened = open_store(&settings.store)
+    let (store, keys) = open_store(&settings.store)
         .await
         .map_err(|error| failed(&error))?;
+    let store = MeteredStore::shared(store, keys.clone(), Arc::clone(meter));
+    let opened = (store, keys);
     if access == Access::ReadWrite && *url != StoreUrl::Memory {
         let attestation = attest(&settings.store, &opened)
             .await

@@ -17,11 +17,15 @@ use crate::artifact::library::Library;
 use crate::auth::Authenticator;
 use crate::http::audit::AuditSink;
 use crate::http::host_policy::{HostPolicy, refuse_foreign};
+use crate::http::metrics::Metrics;
 use crate::http::operation::Operation;
+use crate::http::rate_limit::RequestLimits;
+use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
 use crate::http::{
-    bytes, finish, grep, health, lines, list, outline, refused_body, save, stat, with_fallbacks,
+    bytes, finish, grep, health, lines, list, measure, outline, refused_body, save, stat,
+    with_fallbacks,
 };
 use crate::ids::Tenant;
 
@@ -95,7 +99,10 @@ pub fn router(state: AppState, request_ids: RequestIds) -> Router {
         .with_state(state.clone());
     let router = with_fallbacks(router).layer(from_fn_with_state(state.clone(), refuse_foreign));
     let drains = state.0.drains.clone();
-    finish(router, request_ids).layer(from_fn_with_state(drains, refused_body::read_on))
+    let metrics = state.metrics().clone();
+    finish(router, request_ids)
+        .layer(from_fn_with_state(metrics, measure::measure))
+        .layer(from_fn_with_state(drains, refused_body::read_on))
 }
 
 /// What all requests share. Cheap to clone.
@@ -132,6 +139,9 @@ struct Shared {
     library: OnceLock<Library>,
     callers: CallerRules,
     is_draining: AtomicBool,
+    store_health: StoreHealth,
+    metrics: Metrics,
+    request_limits: OnceLock<RequestLimits>,
     drains: TaskTracker,
 }
 
@@ -149,6 +159,9 @@ impl AppState {
             library: OnceLock::new(),
             callers,
             is_draining: AtomicBool::new(false),
+            store_health: StoreHealth::default(),
+            metrics: Metrics::new(),
+            request_limits: OnceLock::new(),
             drains: TaskTracker::new(),
         }))
     }
@@ -197,7 +210,35 @@ impl AppState {
         self.0.callers.audit.as_ref()
     }
 
-    pub(crate) fn is_draining(&self) -> bool {
-        self.0.is_draining.load(Ordering::Relaxed)
+    /// Returns what is known of the store's health, for the one who looks at it.
+    pub fn store_health(&self) -> &StoreHealth {
+        &self.0.store_health
+    }
+
+    /// Returns what is measured.
+    pub fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// Limits the pace of each principal; the first limit stays.
+    pub fn limit_requests(&self, limits: RequestLimits) {
+        // Set once at the start; a second one could only come from a defect, and the first is in force.
+        let _ = self.0.request_limits.set(limits);
+    }
+
+    /// Returns the limit of each principal's pace, where there is one.
+    pub fn request_limits(&self) -> Option<&RequestLimits> {
+        self.0.request_limits.get()
+    }
+
+    /// Returns why requests are not welcome now, if so.
+    pub fn not_ready(&self) -> Option<NotReady> {
+        if self.0.is_draining.load(Ordering::Relaxed) {
+            Some(NotReady::Draining)
+        } else if self.library().is_none() {
+            Some(NotReady::Starting)
+        } else {
+            self.0.store_health.verdict()
+        }
     }
 }

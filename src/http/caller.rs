@@ -8,6 +8,7 @@ use crate::artifact::library::Library;
 use crate::auth::Principal;
 use crate::error::ErrorCode;
 use crate::http::app::AppState;
+use crate::http::metrics::Metrics;
 use crate::http::problem::Problem;
 use crate::ids::Tenant;
 
@@ -20,6 +21,8 @@ pub(crate) struct Caller {
     pub(crate) principal: Principal,
     /// The tenant that the request acts in: the principal's.
     pub(crate) tenant: Tenant,
+    /// What is measured.
+    pub(crate) metrics: Metrics,
     /// How replacements say to read on, where the request does not declare it.
     pub(crate) default_means: Vec<RetrievalMeans>,
 }
@@ -41,6 +44,7 @@ impl FromRequestParts<AppState> for Caller {
             library: library.clone(),
             principal: principal.clone(),
             tenant: principal.tenant.clone(),
+            metrics: state.metrics().clone(),
             default_means: state.default_means().to_vec(),
         })
     }

@@ -51,6 +51,7 @@ impl From<SaveError> for Problem {
             | SaveError::DigestMismatch { .. }
             | SaveError::ReadOnly
             | SaveError::Saturated(_)
+            | SaveError::Quota(_)
             | SaveError::Superseded
             | SaveError::IncarnationsExhausted(_)
             | SaveError::Preview(_) => Self::new(code, error.to_string()),

@@ -38,6 +38,9 @@ pub(crate) async fn admit(State(gate): State<Gate>, mut request: Request, next: 
             line.recognise(principal, request.uri().path());
         }
         require(principal, gate.operation.scope())?;
+        if let Some(limits) = gate.state.request_limits() {
+            limits.admit(&principal.id)?;
+        }
         Ok(principal.clone())
     });
     let reply = match admitted {

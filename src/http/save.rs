@@ -49,6 +49,7 @@ pub(crate) async fn save(
     let described = describe(&caller, session, &query, &parts.headers)?;
     let saved = caller.library.save(described, stream_of(body)).await?;
     let receipt = caller.library.receipt(&saved.manifest);
+    caller.metrics.saved(receipt.size_bytes, saved.is_new);
     let status = if saved.is_new {
         StatusCode::CREATED
     } else {

@@ -9,7 +9,7 @@ use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 
-use super::Settings;
+use super::{Settings, known};
 use crate::auth::TokenTable;
 
 const PREFIX: &str = "SPILLBOX_";
@@ -173,9 +173,13 @@ pub fn load(
 fn environment_entries(environment: &Environment) -> Result<Vec<Entry>, SettingsError> {
     let mut entries: Vec<Entry> = Vec::new();
     for (name, value) in &environment.0 {
-        let Some(path) = name.strip_prefix(PREFIX).filter(|path| path.contains("__")) else {
+        let Some(path) = name.strip_prefix(PREFIX) else {
             continue;
         };
+        if !path.contains("__") {
+            refuse_lost_separator(name, path)?;
+            continue;
+        }
         let (path, is_file) = match path.strip_suffix(FILE_SUFFIX) {
             Some(path) => (path, true),
             None => (path, false),
@@ -202,6 +206,19 @@ fn environment_entries(environment: &Environment) -> Result<Vec<Entry>, Settings
     Ok(entries)
 }
 
+/// `SPILLBOX_LIMITS_MAX_BODY_BYTES` would else be passed over in silence.
+fn refuse_lost_separator(name: &str, path: &str) -> Result<(), SettingsError> {
+    let flat = path.to_ascii_lowercase();
+    let flat = flat.strip_suffix("_file").unwrap_or(&flat);
+    let Some(key) = known::with_separator(flat) else {
+        return Ok(());
+    };
+    let meant = key.to_ascii_uppercase().replace('.', "__");
+    let origin = format!("environment variable `{name}`");
+    let rule = format!("unknown variable; did you mean `{PREFIX}{meant}`?");
+    Err(SettingsError::new(origin, key, rule))
+}
+
 fn origin_of(figment: &Figment, key: &str) -> String {
     figment
         .find_metadata(key)
@@ -226,7 +243,10 @@ fn explain(figment: &Figment, error: figment::Error) -> SettingsError {
         if path.last() != Some(field) {
             path.push(field.clone());
         }
-        format!("unknown setting; known here: {}", known.join(", "))
+        match known::nearest(&path.join(".")) {
+            Some(near) => format!("unknown setting; did you mean `{near}`?"),
+            None => format!("unknown setting; known here: {}", known.join(", ")),
+        }
     } else if let Kind::MissingField(field) = &error.kind
         && path.first().is_some_and(|section| section == "tokens")
     {

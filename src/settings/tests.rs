@@ -130,7 +130,7 @@ fn unknown_settings_are_refused_in_every_source() {
     let error = refusal(Some(&in_file.path), &[], &[]);
     assert_eq!(error.key, "server.lissten");
     assert_eq!(error.origin, in_file.path.display().to_string());
-    assert!(error.rule.contains("listen, public_url"), "{error}");
+    assert!(error.rule.contains("`server.listen`"), "{error}");
 
     let section = file("[servr]\nlisten = '1.1.1.1:1'\n");
     assert_eq!(refusal(Some(&section.path), &[], &[]).key, "servr");
@@ -262,6 +262,59 @@ fn the_template_is_valid_as_shipped_and_shows_every_setting_with_its_default() {
         .unwrap();
     keys_of(&toml, "", &mut in_template);
     assert_eq!(in_template, in_struct);
+}
+
+#[test]
+fn an_unknown_setting_is_refused_with_the_nearest_known_one() {
+    let in_file = file("[limits]\nmax_body_byte = 1\n");
+    let error = refusal(Some(&in_file.path), &[], &[]);
+    assert!(error.origin.ends_with("spillbox.toml"), "{error}");
+    assert_eq!(error.key, "limits.max_body_byte");
+    assert!(error.rule.contains("`limits.max_body_bytes`"), "{error}");
+
+    let elsewhere = file("[server]\norphan_ttl = '24h'\n");
+    let error = refusal(Some(&elsewhere.path), &[], &[]);
+    assert!(
+        error.rule.contains("known here") || error.rule.contains("did you mean"),
+        "{error}"
+    );
+    let section = file("[limit]\nmax_body_bytes = 1\n");
+    let error = refusal(Some(&section.path), &[], &[]);
+    assert!(error.rule.contains("`limits`"), "{error}");
+
+    let error = refusal(None, &[("SPILLBOX_SERVER__ADMIN_LISTN", "x")], &[]);
+    assert!(
+        error.origin.contains("SPILLBOX_SERVER__ADMIN_LISTN"),
+        "{error}"
+    );
+    assert!(error.rule.contains("`server.admin_listen`"), "{error}");
+    let error = refusal(None, &[("SPILLBOX_LIMITS_MAX_BODY_BYTES", "1")], &[]);
+    assert!(
+        error.rule.contains("`SPILLBOX_LIMITS__MAX_BODY_BYTES`"),
+        "{error}"
+    );
+    let error = refusal(None, &[("SPILLBOX_NOTHING__LIKE_IT", "1")], &[]);
+    assert!(error.rule.contains("known here: server"), "{error}");
+    let own = [("SPILLBOX_SESSION", "s"), ("SPILLBOX_URL", "http://x")];
+    assert!(load(None, &environment(&own), &[]).is_ok());
+}
+
+#[test]
+fn the_bounds_of_the_service_are_held() {
+    let refused = [
+        ("SPILLBOX_LIMITS__UPLOAD_MEMORY_BYTES", "1000000"),
+        ("SPILLBOX_LIMITS__MAX_CONCURRENT_SEARCHES", "100000"),
+        ("SPILLBOX_LIMITS__SEARCH_DEADLINE", "1ms"),
+        ("SPILLBOX_LIMITS__SEARCH_DEADLINE", "2m"),
+        ("SPILLBOX_LIMITS__REQUESTS_PER_SECOND", "1000001"),
+        ("SPILLBOX_LIMITS__REQUESTS_BURST", "0"),
+        ("SPILLBOX_SERVER__READY_CHECK_INTERVAL", "999ms"),
+    ];
+    for (name, value) in refused {
+        let error = refusal(None, &[(name, value)], &[]);
+        assert!(error.origin.contains(name), "{error}");
+        assert!(error.rule.starts_with("from "), "{error}");
+    }
 }
 
 const ENTRY: &str = "[[tokens]]\nsha256 = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'\ntenant = 'acme'\nscopes = ['read']\n";

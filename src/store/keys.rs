@@ -19,6 +19,10 @@
 
 use std::fmt;
 
+mod class;
+
+pub use class::KeyClass;
+
 use crate::ids::{ArtifactId, ArtifactRef, DecisionId, SessionKey, Tenant};
 
 /// A key: `/`-separated segments of `[a-z0-9._-]`, each under 200 bytes; what every store that was

@@ -15,6 +15,7 @@ mod support {
 }
 
 mod attest;
+mod canary;
 mod cli_access;
 mod cli_files;
 mod cli_grep;
@@ -29,8 +30,11 @@ mod http_bad_input;
 mod http_contract;
 mod http_examples;
 mod http_grep;
+mod http_health;
 mod http_host;
+mod http_limits;
 mod http_list;
+mod http_metrics;
 mod http_read;
 mod http_save;
 mod http_socket;
@@ -40,4 +44,5 @@ mod real_store;
 mod s3_store;
 mod save_budget;
 mod save_faults;
+mod security_clients;
 mod vectors;

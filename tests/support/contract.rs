@@ -116,9 +116,10 @@ impl Contract {
             .map(|template| (template, &self.document["paths"][template][&method]))
             .filter(|(_, operation)| !operation.is_null());
         let Some((template, operation)) = operation else {
-            // HEAD is answered wherever GET is; a foreign host name is refused everywhere.
+            // HEAD is answered wherever GET is; a foreign host name and an endless path are refused
+            // everywhere.
             assert!(
-                matches!(status, 404 | 405 | 421) || method == "head",
+                matches!(status, 404 | 405 | 414 | 421) || method == "head",
                 "{place}"
             );
             return;
