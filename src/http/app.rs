@@ -148,7 +148,8 @@ struct Shared {
 impl AppState {
     /// Starts without a store: everything that needs one answers 503 until [`AppState::open`].
     ///
-    /// `authenticator` says who callers are and in which tenant they act; `default_means` are the retrieval means of callers that declare none.
+    /// `authenticator` says who callers are and in which tenant they act; `default_means` are the
+    /// retrieval means of callers that declare none.
     pub fn starting(authenticator: Authenticator, default_means: Vec<RetrievalMeans>) -> Self {
         Self::with_rules(CallerRules::new(authenticator, default_means))
     }
