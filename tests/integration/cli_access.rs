@@ -176,6 +176,13 @@ fn with_tokens_an_address_that_others_reach_is_served() {
     let (status, log) = service.wait();
     assert_eq!(status, 0, "{log}");
     assert!(log.contains("only callers with a token"), "{log}");
+    // Its own address is none that others can ask.
+    let store = ["--store", "local:/dev/null"];
+    let mut serve = bare(&[&["serve", "--listen", "0.0.0.0:0"], &store[..]].concat());
+    serve.env("SPILLBOX_ACCESS__TOKENS_FROM", place.file("tokens.toml"));
+    let (status, _, log) = outcome(serve);
+    assert_eq!(status, 1, "{log}");
+    assert!(log.contains("server.public_url is not set"), "{log}");
 }
 
 #[test]
@@ -364,6 +371,41 @@ fn the_audit_stream_is_complete_when_the_service_has_ended() {
             (&"anonymous".into(), &"ok".into())
         );
     }
+}
+
+#[test]
+fn a_reader_that_leaves_is_recorded_with_what_it_got() {
+    const SIZE: usize = 40 << 20;
+    let place = Place::store();
+    let audit = place.file("audit");
+    let service = Service::start(
+        &place.store_url(),
+        &["--audit-log", audit.to_str().unwrap()],
+    );
+    write(&place.file("large"), &vec![b'x'; SIZE]);
+    let put = ["put", "large", "--json", "--url", &service.url];
+    let receipt: Value = serde_json::from_slice(&succeed(place.command(&put))).unwrap();
+    let path = receipt["locator"]
+        .as_str()
+        .unwrap()
+        .strip_prefix(&service.url)
+        .unwrap();
+    let host = service.url.strip_prefix("http://").unwrap();
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.read_exact(&mut [0; 1000]).unwrap();
+    drop(stream);
+    service.signal("TERM");
+    assert_eq!(service.wait().0, 0);
+    let text = std::fs::read_to_string(&audit).unwrap();
+    let line: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&line["operation"], &line["outcome"]),
+        (&"read".into(), &"cut".into())
+    );
+    let served = line["bytes_served"].as_u64().unwrap();
+    assert!((1..SIZE as u64).contains(&served), "{served}");
 }
 
 #[test]
