@@ -8,7 +8,7 @@ use crate::artifact::locator::LocatorBase;
 use crate::artifact::quota::Quotas;
 use crate::clock::SystemClock;
 use crate::ids::SystemIds;
-use crate::settings::{Checksum, Settings, StoreSettings, StoreUrl};
+use crate::settings::{Checksum, Settings, StoreSettings, StoreUrl, TOKEN_VARIABLE};
 use crate::store::attest::{AttestOptions, Endpoint, Target};
 use crate::store::keys::KeySpace;
 use crate::store::local::LocalStore;
@@ -169,6 +169,7 @@ pub async fn library_over(
             tenant_bytes: quota(settings.limits.tenant_bytes),
         },
         is_read_only: access == Access::ReadOnly,
+        token_variable: settings.needs_tokens().then_some(TOKEN_VARIABLE),
         cli_args,
         ..LibraryOptions::default()
     };

@@ -20,7 +20,7 @@ mod load;
 mod public_url;
 mod store_url;
 
-pub use access::AccessSettings;
+pub use access::{AccessSettings, TOKEN_VARIABLE};
 pub use limits::LimitSettings;
 pub use load::{Environment, Flag, SettingsError, load};
 pub use public_url::{PublicUrl, PublicUrlError};

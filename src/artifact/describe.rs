@@ -101,7 +101,7 @@ impl Job<'_> {
             means: &request.means,
             target: HintTarget {
                 locator: &locator,
-                token_variable: None,
+                token_variable: options.token_variable,
                 cli_args: &options.cli_args,
             },
         };

@@ -51,6 +51,9 @@ pub struct LibraryOptions {
     pub inline_bytes: u64,
     /// Cap of a replacement, bytes.
     pub replacement_bytes: usize,
+    /// The environment variable that printed requests take their bearer token from, where the service
+    /// wants one. Its name stands in prompts; the token never does.
+    pub token_variable: Option<&'static str>,
     /// Arguments that a printed `spillbox` command needs to find this store.
     pub cli_args: Vec<String>,
 }
@@ -74,6 +77,7 @@ impl Default for LibraryOptions {
             search_deadline: SEARCH_DEADLINE,
             inline_bytes: DEFAULT_INLINE_BYTES,
             replacement_bytes: DEFAULT_REPLACEMENT_BYTES,
+            token_variable: None,
             cli_args: Vec::new(),
         }
     }

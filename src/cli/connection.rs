@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::artifact::locator::parse_locator;
 use crate::cli::failure::Failure;
 use crate::ids::ArtifactRef;
+use crate::settings::TOKEN_VARIABLE;
 
 /// Options that say where to look.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -73,7 +74,7 @@ impl Variables {
         Ok(Self {
             url: variable("SPILLBOX_URL")?,
             store: variable("SPILLBOX_STORE")?,
-            token: variable("SPILLBOX_TOKEN")?.map(Token),
+            token: variable(TOKEN_VARIABLE)?.map(Token),
             token_file: variable("SPILLBOX_TOKEN_FILE")?.map(PathBuf::from),
             session: variable("SPILLBOX_SESSION")?,
             store_is_set: is_set("SPILLBOX_STORE__URL") || is_set("SPILLBOX_STORE__URL_FILE"),

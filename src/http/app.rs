@@ -25,6 +25,7 @@ use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
 use crate::http::{
     bytes, finish, grep, health, lines, list, measure, outline, refused_body, save, stat,
+    with_fallbacks,
 };
 use crate::ids::Tenant;
 
@@ -95,8 +96,8 @@ pub fn router(state: AppState, request_ids: RequestIds) -> Router {
         .fold(Router::new(), |router, route| {
             router.route(route.path, route.into_handlers())
         })
-        .with_state(state.clone())
-        .layer(from_fn_with_state(state.clone(), refuse_foreign));
+        .with_state(state.clone());
+    let router = with_fallbacks(router).layer(from_fn_with_state(state.clone(), refuse_foreign));
     let drains = state.0.drains.clone();
     let metrics = state.metrics().clone();
     finish(router, request_ids)

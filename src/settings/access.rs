@@ -8,6 +8,10 @@ use super::{Settings, SettingsError};
 use crate::audit_log::AuditTarget;
 use crate::auth::{TokenEntry, TokenTable};
 
+/// The environment variable in which clients keep their bearer token, also where a printed command
+/// looks for it.
+pub const TOKEN_VARIABLE: &str = "SPILLBOX_TOKEN";
+
 /// The setting that every refusal about tokens names.
 const TOKENS: &str = "tokens";
 
@@ -30,6 +34,11 @@ struct TokensFile {
 }
 
 impl Settings {
+    /// Returns whether callers of the service need a token.
+    pub fn needs_tokens(&self) -> bool {
+        !self.tokens.is_empty() || self.access.tokens_from.is_some()
+    }
+
     /// Builds the table of all tokens: those of the settings, then those of `access.tokens_from`, which is
     /// read here. `None` when neither names one.
     ///

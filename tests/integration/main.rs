@@ -16,6 +16,7 @@ mod support {
 
 mod attest;
 mod canary;
+mod cli_access;
 mod cli_files;
 mod cli_grep;
 mod cli_run;
@@ -24,10 +25,13 @@ mod cli_signals;
 mod cli_terminal;
 mod conformance;
 mod http_access;
+mod http_audit;
 mod http_bad_input;
 mod http_contract;
+mod http_examples;
 mod http_grep;
 mod http_health;
+mod http_host;
 mod http_limits;
 mod http_list;
 mod http_metrics;
