@@ -3,10 +3,11 @@
 //! Lines that are waiting go out together, in one write and, to a file, one fsync: a line is on the disk
 //! moments after its reply ended, and a busy service pays one fsync for many lines. A write that fails
 //! is tried again from the byte where it stopped; meanwhile the queue fills, and then the service refuses
-//! requests instead of losing lines ([`crate::http::audit`], ADR 10).
+//! requests instead of losing lines ([`crate::http::audit`], ADR 11).
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::signal::unix::Signal;
 use tokio::sync::{Notify, mpsc};
@@ -39,6 +40,8 @@ pub struct AuditWriter {
     tasks: TaskTracker,
     stop: CancellationToken,
     reopen: Arc<Notify>,
+    /// Lines that arrived and could not be written so far.
+    unwritten: Arc<AtomicUsize>,
 }
 
 impl AuditWriter {
@@ -52,12 +55,14 @@ impl AuditWriter {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             reopen: Arc::default(),
+            unwritten: Arc::default(),
         };
         let job = Job {
             output: Some(output),
             lines,
             stop: writer.stop.clone(),
             reopen: Arc::clone(&writer.reopen),
+            unwritten: Arc::clone(&writer.unwritten),
         };
         writer.tasks.spawn(job.run());
         writer
@@ -87,7 +92,11 @@ impl AuditWriter {
         self.tasks.close();
         let ended = tokio::time::timeout(AUDIT_END_TIME, self.tasks.wait()).await;
         if ended.is_err() {
-            error!("the audit stream ends incomplete: its last lines could not be written");
+            let lines = self.unwritten.load(Ordering::Relaxed);
+            error!(
+                lines,
+                "the audit stream ends incomplete: its last lines could not be written"
+            );
         }
     }
 }
@@ -98,6 +107,7 @@ struct Job<O> {
     lines: mpsc::Receiver<AuditEvent>,
     stop: CancellationToken,
     reopen: Arc<Notify>,
+    unwritten: Arc<AtomicUsize>,
 }
 
 impl<O: Output> Job<O> {
@@ -110,7 +120,7 @@ impl<O: Output> Job<O> {
                     if count == 0 {
                         return;
                     }
-                    self.put(encode(&batch)).await;
+                    self.put(encode(&batch), count).await;
                     batch.clear();
                 }
                 () = self.stop.cancelled(), if is_open => self.lines.close(),
@@ -119,8 +129,8 @@ impl<O: Output> Job<O> {
         }
     }
 
-    /// Writes all of `bytes`, however long that takes.
-    async fn put(&mut self, bytes: Vec<u8>) {
+    /// Writes all of `bytes`, which are `count` lines, however long that takes.
+    async fn put(&mut self, bytes: Vec<u8>, count: usize) {
         let mut left = bytes;
         let mut failures = 0_u64;
         loop {
@@ -131,6 +141,7 @@ impl<O: Output> Job<O> {
                     if failures > 0 {
                         info!(failures, "the audit stream is being written again");
                     }
+                    self.unwritten.store(0, Ordering::Relaxed);
                     return;
                 }
                 Err(error) => {
@@ -139,6 +150,8 @@ impl<O: Output> Job<O> {
                         error!(%error, "the audit stream cannot be written; requests will be refused until it can");
                     }
                     failures += 1;
+                    let waiting = count + self.lines.len();
+                    self.unwritten.store(waiting, Ordering::Relaxed);
                     tokio::time::sleep(AUDIT_RETRY_PAUSE).await;
                 }
             }

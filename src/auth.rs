@@ -4,7 +4,7 @@
 //! configuration and gives a [`Principal`]: a tenant, a set of [`Scope`]s, and an id that may stand in
 //! logs. Everything after that works on the principal alone; the token is forgotten at once. What must
 //! hold: a tenant comes from a principal and from nowhere else, so that no path, header or query can
-//! name another one (ADR 9).
+//! name another one (ADR 10).
 
 mod authenticator;
 mod bearer;

@@ -91,10 +91,14 @@ async fn a_disk_that_stays_full_does_not_hold_up_the_end() {
     disk.is_full.store(true, Ordering::Relaxed);
     let (lines, receiver) = mpsc::channel(4);
     let writer = AuditWriter::start_on(disk, receiver);
-    lines.send(event(1)).await.unwrap();
+    for number in 0..3 {
+        lines.send(event(number)).await.unwrap();
+    }
+    let unwritten = Arc::clone(&writer.unwritten);
     let started = tokio::time::Instant::now();
     writer.finish().await;
     assert!(started.elapsed() <= AUDIT_END_TIME + Duration::from_secs(1));
+    assert_eq!(unwritten.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test]

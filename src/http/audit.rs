@@ -1,6 +1,6 @@
 //! The audit stream: one line per operation, who did what to which artifact, and how it ended.
 //!
-//! What must hold (ADR 10): an operation runs only when the stream has a place for its line, so that no
+//! What must hold (ADR 11): an operation runs only when the stream has a place for its line, so that no
 //! line is ever dropped for want of room; a line names ids and never content, names, queries, session
 //! ids or tokens; and a line is sent once its reply ended, however it ended. This half makes the lines;
 //! `audit_log` writes them.

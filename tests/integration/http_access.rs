@@ -446,7 +446,7 @@ async fn no_spelling_of_a_path_reaches_another_tenant() {
         format!("/a/{locator}?Range=bytes=0-"),
         format!("/A/{locator}"),
         format!("/v1/t/acme/b/{session}/{artifact}"),
-        format!("/v1/sessions/..%2f..%2facme%2fs/artifacts?tenant=acme"),
+        "/v1/sessions/..%2f..%2facme%2fs/artifacts?tenant=acme".to_owned(),
         "/v1/sessions/acme%2Fs/artifacts".to_owned(),
         "/v1/sessions/s%00/artifacts".to_owned(),
         "/v1/sessions/s/artifacts?tool=t%0d%0aX-Tenant:%20acme".to_owned(),
