@@ -137,7 +137,9 @@ fn readiness_follows_the_store() {
 #[test]
 fn sigterm_lets_a_slow_download_end() {
     let place = Place::store();
-    let service = serve(&place, &[]);
+    let store = place.store_url();
+    let admin = ["--admin-listen", "127.0.0.1:0"];
+    let service = Service::start(&store, &admin);
     let body = vec![b'x'; 30_000_000];
     write(&place.file("large"), &body);
     let put = ["put", "large", "--json", "--url", &service.url];
@@ -153,6 +155,10 @@ fn sigterm_lets_a_slow_download_end() {
     while TcpStream::connect(&host).is_ok() {
         std::thread::yield_now();
     }
+    // A drain can be watched.
+    let (status, metrics) = http_get(service.admin.as_deref().unwrap()).unwrap();
+    assert_eq!(status, 200);
+    assert!(metrics.contains("\nspillbox_ready 0\n"), "{metrics}");
     // Only now is the rest taken: more than the sockets hold, so that it was still being sent.
     let mut rest = Vec::new();
     download.read_to_end(&mut rest).unwrap();
