@@ -4,7 +4,8 @@
 //! The layers, top down; imports point down only (`tests/layering.rs`):
 //!
 //! ```text
-//! L4 wiring   main  cli/  server  open_store  settings  telemetry  audit_log
+//! L4 wiring   main  cli/  server  open_store  settings  telemetry  audit_log  store_watch
+//!             store_metrics
 //! L3 edges    http/
 //! L2 domain   artifact/  auth/
 //! L1 store    store/

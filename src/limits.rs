@@ -118,6 +118,11 @@ pub const STREAMED_UPLOAD_BYTES: u64 = (PARTS_IN_FLIGHT as u64 + 1) * PART_BYTES
 /// little of it, so that this is no bound on those before [`MAX_CONCURRENT_UPLOADS`] is.
 pub const DEFAULT_UPLOAD_MEMORY_BYTES: u64 = 512 << 20;
 
+/// A body of unknown size that has outgrown a small one's memory waits this long for a large one's. Longer
+/// than at the start, since what was sent would have to be sent again; shorter than clients wait for
+/// a write.
+pub const UPLOAD_GROWTH_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// A budget above this is no budget.
 pub const MAX_UPLOAD_MEMORY_BYTES: u64 = 1 << 40;
 

@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use crate::artifact::request::{BodyError, BodyStream, SaveError, SaveRequest};
+use crate::artifact::request::{BodyError, BodyStream, SaturatedError, SaveError, SaveRequest};
 use crate::artifact::scan::{BodyFacts, BodyScan};
 use crate::artifact::upload::PartUpload;
+use crate::artifact::upload_memory::Reserved;
 use crate::digest::{Sha256Digest, Sha256Hasher};
-use crate::limits::{BODY_IDLE_TIMEOUT, MAX_PARTS, PART_BYTES};
+use crate::limits::{BODY_IDLE_TIMEOUT, MAX_PARTS, PART_BYTES, UPLOAD_GROWTH_TIMEOUT};
 use crate::store::keys::Key;
 use crate::store::register::Stored;
 use crate::store::{Payload, SharedStore};
@@ -65,10 +67,12 @@ impl Intaker {
         &self,
         request: &SaveRequest,
         body: BodyStream,
+        memory: &mut Reserved,
     ) -> Result<Intake, SaveError> {
         let limit_bytes = check_stated_size(request, self.limit_bytes)?;
         let mut taken = Taken {
             intaker: self,
+            memory,
             scan: BodyScan::new(self.window_bytes),
             part: BytesMut::new(),
             upload: None,
@@ -140,6 +144,7 @@ fn check_digest(request: &SaveRequest, actual: Sha256Digest) -> Result<(), SaveE
 
 struct Taken<'a> {
     intaker: &'a Intaker,
+    memory: &'a mut Reserved,
     scan: BodyScan,
     /// The part that is being collected, in one piece. Copying each frame once costs a fraction of
     /// hashing it; keeping frames would pin the larger read buffers that they are slices of, and let a
@@ -192,11 +197,20 @@ impl Taken<'_> {
             }
             let piece = frame.split_to(room.min(frame.len()));
             if self.part.len() + piece.len() > SMALL_BODY_BYTES {
+                self.grow().await?;
                 self.part.reserve(room);
             }
             self.part.extend_from_slice(&piece);
         }
         Ok(())
+    }
+
+    /// Waits for the memory of a large body; the client is held back meanwhile.
+    async fn grow(&mut self) -> Result<(), SaveError> {
+        let budget = self.memory.budget_bytes();
+        timeout(UPLOAD_GROWTH_TIMEOUT, self.memory.grow())
+            .await
+            .map_err(|_| SaveError::Saturated(SaturatedError::Memory(budget)))
     }
 
     async fn send_part(&mut self) -> Result<(), SaveError> {

@@ -23,7 +23,6 @@ use crate::artifact::manifest_access::Lookup;
 use crate::artifact::own_body::{OwnBody, delete_body};
 use crate::artifact::request::{BodyError, BodyStream, SaturatedError, SaveError, SaveRequest};
 use crate::artifact::session::SessionDescriptor;
-use crate::artifact::upload_memory::need_bytes;
 use crate::error::Deletion;
 use crate::ids::{ArtifactId, ArtifactRef, DecisionId, Question, SessionKey};
 use crate::limits::{MAX_INCARNATION, PREVIEW_WINDOW_BYTES, UPLOAD_DEADLINE, UPLOAD_QUEUE_TIMEOUT};
@@ -113,8 +112,7 @@ impl Library {
             Ok(charge) => charge,
             Err(exceeded) => return self.repeat_of_body(&request, body, exceeded).await,
         };
-        let need = need_bytes(request.expected_bytes);
-        let waiting = self.upload_memory.reserve(need);
+        let waiting = self.upload_memory.reserve(request.expected_bytes);
         let Ok(mut memory) = timeout_at(give_up_at, waiting).await else {
             return Err(SaturatedError::Memory(self.upload_memory.total_bytes()).into());
         };
@@ -123,7 +121,8 @@ impl Library {
             artifact_id: self.ids.artifact_id(self.clock.now()),
         };
         let intaker = self.intaker(&request, &artifact);
-        let intake = match timeout(UPLOAD_DEADLINE, intaker.take(&request, body)).await {
+        let taking = intaker.take(&request, body, &mut memory);
+        let intake = match timeout(UPLOAD_DEADLINE, taking).await {
             Ok(intake) => intake?,
             Err(_) => return Err(BodyError::Stalled(UPLOAD_DEADLINE.as_secs()).into()),
         };
@@ -131,10 +130,10 @@ impl Library {
         let size_bytes = intake.facts.size_bytes;
         if matches!(intake.bytes, IntakeBytes::Streamed(_)) {
             own.put_body();
-            memory.shrink_to(0);
+            memory.release();
             charge.correct_to(size_bytes);
         } else {
-            memory.shrink_to(need_bytes(Some(size_bytes)));
+            memory.settle_at(size_bytes);
             if let Err(exceeded) = charge.grow_to(size_bytes) {
                 return self
                     .repeat_of(&request, intake.facts.sha256, exceeded)

@@ -97,7 +97,9 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     let (callers, audit) = access.begin(&public_url);
     let state = AppState::with_rules(callers);
     let meter = upkeep::equip(&state, &settings.limits, &SystemClock::shared());
-    let admin = upkeep::serve_admin(admin, state.clone(), request_ids.clone(), stop.clone());
+    // Its own end: a drain is worth watching.
+    let served = CancellationToken::new();
+    let admin = upkeep::serve_admin(admin, state.clone(), request_ids.clone(), served.clone());
     let router = router(state.clone(), request_ids);
     let shutdown = {
         let (stop, state) = (stop.clone(), state.clone());
@@ -140,8 +142,13 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
         Ok::<(), Failure>(())
     };
     let serving = server::run(listener, router, ServerOptions::default(), shutdown);
-    let working = async { tokio::join!(serving, opening, admin) };
-    let (_, opened, ()) = tokio::select! {
+    let working = async {
+        let outcomes = tokio::join!(serving, opening);
+        served.cancel();
+        outcomes
+    };
+    let working = async { tokio::join!(working, admin) };
+    let ((_, opened), ()) = tokio::select! {
         ended = working => ended,
         never = upkeep::keep_house(&state) => match never {},
     };

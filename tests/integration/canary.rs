@@ -2,14 +2,15 @@
 //!
 //! Where it may come back: to the caller itself, in the place that it was sent for (bytes, receipts,
 //! lists), and in a problem's `detail`, as a short excerpt of the one parameter that has to be corrected.
-//! Never in logs at any level, metrics, hints, or errors about something else.
+//! Never in logs at any level, the audit stream, metrics, hints, or errors about something else.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use serde_json::Value;
+use spillbox::digest::Sha256Digest;
 
-use crate::support::program::{Place, Service, http_get};
+use crate::support::program::{Place, Service, http_get, write};
 
 /// Each use adds where it was said, so that a leak names its way.
 const WORD: &str = "kanarienvogel";
@@ -276,8 +277,17 @@ fn errors_of_each_kind(service: &Service, path: &str) {
     }
 }
 
-fn nothing_is_written_down(mut serve: std::process::Command, variables: &[(&str, &str)]) {
-    serve.args(["--admin-listen", "127.0.0.1:0"]);
+fn nothing_is_written_down(
+    place: &Place,
+    mut serve: std::process::Command,
+    variables: &[(&str, &str)],
+) {
+    serve.args([
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--audit-log",
+        "audit.jsonl",
+    ]);
     serve.envs(variables.iter().copied());
     let service = Service::ready(serve);
     let path = main_job(&service);
@@ -296,6 +306,9 @@ fn nothing_is_written_down(mut serve: std::process::Command, variables: &[(&str,
     let lower = log.to_lowercase();
     let leaks: Vec<_> = lower.lines().filter(|line| line.contains(WORD)).collect();
     assert!(leaks.is_empty(), "{leaks:#?}");
+    let audit = std::fs::read_to_string(place.file("audit.jsonl")).unwrap();
+    assert!(audit.lines().count() > 30, "{audit}");
+    assert!(!audit.to_lowercase().contains(WORD), "{audit}");
     // Encoded it would be as readable: base64 of the word's first twelve bytes, and percent-encoding.
     assert!(
         !lower.contains("a2fuyxjpzw52") && !lower.contains("%6b%61%6e"),
@@ -307,7 +320,11 @@ fn nothing_is_written_down(mut serve: std::process::Command, variables: &[(&str,
 fn logs_at_every_level_metrics_and_errors_hold_nothing_of_the_callers() {
     let place = Place::store();
     let serve = place.command(&["serve", "--listen", "127.0.0.1:0"]);
-    nothing_is_written_down(serve, &[("SPILLBOX_LOG", "trace"), ("RUST_LOG", "trace")]);
+    nothing_is_written_down(
+        &place,
+        serve,
+        &[("SPILLBOX_LOG", "trace"), ("RUST_LOG", "trace")],
+    );
 }
 
 #[test]
@@ -315,7 +332,32 @@ fn neither_do_the_client_libraries_of_a_bucket_whatever_filter_is_set() {
     let place = Place::bucket();
     let serve = place.command(&["serve", "--listen", "127.0.0.1:0"]);
     let filter = "trace,hyper=trace,aws_smithy_runtime=trace,aws_sdk_s3=trace,h2=trace";
-    nothing_is_written_down(serve, &[("SPILLBOX_LOG", filter), ("RUST_LOG", "trace")]);
+    nothing_is_written_down(
+        &place,
+        serve,
+        &[("SPILLBOX_LOG", filter), ("RUST_LOG", "trace")],
+    );
+}
+
+#[test]
+fn a_token_is_written_down_as_little_as_what_it_lets_in() {
+    let place = Place::store();
+    // The token that every request of this suite presents.
+    let sha256 = Sha256Digest::of(said("authorization").as_bytes());
+    let tokens = format!(
+        "[[tokens]]\nsha256 = '{}'\ntenant = 'default'\nscopes = ['read', 'save']\n",
+        sha256.to_hex()
+    );
+    write(&place.file("spillbox.toml"), tokens.as_bytes());
+    let config = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--config",
+        "spillbox.toml",
+    ];
+    let serve = place.command(&config);
+    nothing_is_written_down(&place, serve, &[("SPILLBOX_LOG", "trace")]);
 }
 
 #[test]

@@ -15,7 +15,9 @@ use spillbox::artifact::usage::UsageBaseline;
 use spillbox::error::ErrorCode;
 use spillbox::http::rate_limit::RequestLimits;
 use spillbox::ids::{SessionKey, Tenant};
-use spillbox::limits::{BODY_IDLE_TIMEOUT, MAX_URI_BYTES, PART_BYTES, UPLOAD_QUEUE_TIMEOUT};
+use spillbox::limits::{
+    BODY_IDLE_TIMEOUT, MAX_URI_BYTES, PART_BYTES, UPLOAD_GROWTH_TIMEOUT, UPLOAD_QUEUE_TIMEOUT,
+};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -48,23 +50,37 @@ fn begin(app: &TestApp, tasks: &mut JoinSet<Reply>, session: &str, body: Body) {
     tasks.spawn(async move { send_to(&router, sent).await });
 }
 
+/// Waits until the uploads hold this much.
+async fn until_reserved(app: &TestApp, is_enough: impl Fn(u64) -> bool) {
+    let library = app.state.library().unwrap();
+    while !is_enough(library.load().upload_memory_bytes) {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn unknown() -> Body {
+    Body::from_stream(stream::iter([Ok::<_, std::io::Error>("x")]))
+}
+
 #[tokio::test(start_paused = true)]
-async fn an_upload_of_unknown_size_takes_its_whole_need_and_later_ones_wait_a_bounded_time() {
-    let app = over_memory(25 * MIB).await;
+async fn who_finds_no_memory_waits_a_bounded_time_and_small_ones_pass() {
+    let app = over_memory(27 * MIB).await;
     let mut first = JoinSet::new();
     let (frames, body) = open_body();
     begin(&app, &mut first, "one", body);
     frames.send("abc".into()).await.unwrap();
-    while app.state.library().unwrap().load().upload_memory_bytes == 0 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(
-        app.state.library().unwrap().load().upload_memory_bytes,
-        24 * MIB
-    );
+    // A tool that prints now and then holds little.
+    until_reserved(&app, |bytes| bytes > 0).await;
+    assert!(app.state.library().unwrap().load().upload_memory_bytes < 3 * MIB);
+    frames
+        .send(vec![b'x'; 2 * MIB as usize].into())
+        .await
+        .unwrap();
+    until_reserved(&app, |bytes| bytes == 24 * MIB).await;
     let began = Instant::now();
-    let unknown = Body::from_stream(stream::iter([Ok::<_, std::io::Error>("x")]));
-    let refused = app.save("two", "", &[], unknown).await;
+    let length = [("Content-Length", "9000000")];
+    let never = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+    let refused = app.save("two", "", &length, never).await;
     refused.is_problem(ErrorCode::Saturated);
     assert_eq!(refused.header("retry-after"), "2");
     assert_eq!(began.elapsed().as_secs(), UPLOAD_QUEUE_TIMEOUT.as_secs());
@@ -75,11 +91,34 @@ async fn an_upload_of_unknown_size_takes_its_whole_need_and_later_ones_wait_a_bo
     let reply = first.join_next().await.unwrap().unwrap();
     assert_eq!(reply.status, StatusCode::CREATED);
     assert_eq!(app.state.library().unwrap().load().upload_memory_bytes, 0);
-    let unknown = Body::from_stream(stream::iter([Ok::<_, std::io::Error>("x")]));
+    let served = app.save("two", "", &[], unknown()).await;
+    assert_eq!(served.status, StatusCode::CREATED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_cannot_grow_is_held_back_and_then_sent_away_with_nothing_kept() {
+    let app = over_memory(40 * MIB).await;
+    let mut large = JoinSet::new();
+    let (frames, body) = open_body();
+    begin(&app, &mut large, "large", body);
+    frames
+        .send(vec![b'x'; 2 * MIB as usize].into())
+        .await
+        .unwrap();
+    until_reserved(&app, |bytes| bytes == 24 * MIB).await;
+    let began = Instant::now();
+    let chunks = stream::repeat(Bytes::from(vec![b'y'; MIB as usize])).take(3);
+    let body = Body::from_stream(chunks.map(Ok::<_, std::io::Error>));
+    let refused = app.save("second", "call_id=c", &[], body).await;
+    refused.is_problem(ErrorCode::Saturated);
+    assert_eq!(began.elapsed().as_secs(), UPLOAD_GROWTH_TIMEOUT.as_secs());
+    app.assert_untouched("it could not grow").await;
+    drop(frames);
     assert_eq!(
-        app.save("two", "", &[], unknown).await.status,
+        large.join_next().await.unwrap().unwrap().status,
         StatusCode::CREATED
     );
+    assert_eq!(app.state.library().unwrap().load().upload_memory_bytes, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

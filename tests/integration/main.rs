@@ -21,6 +21,7 @@ mod cli_files;
 mod cli_grep;
 mod cli_run;
 mod cli_serve;
+mod cli_serve_limits;
 mod cli_signals;
 mod cli_terminal;
 mod conformance;

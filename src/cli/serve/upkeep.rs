@@ -63,7 +63,8 @@ pub(super) async fn bind_admin(listen: Option<SocketAddr>) -> Result<Option<TcpL
     Ok(Some(listener))
 }
 
-/// Answers the admin listener until the service ends; without one, returns at once.
+/// Answers the admin listener until `stop`, which comes when the API's last request was answered; without
+/// one, returns at once.
 pub(super) async fn serve_admin(
     listener: Option<TcpListener>,
     state: AppState,
