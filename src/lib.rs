@@ -20,6 +20,7 @@ pub mod http;
 pub mod ids;
 pub mod limits;
 pub mod open_store;
+pub mod policy;
 pub mod server;
 pub mod settings;
 pub mod store;

@@ -260,3 +260,30 @@ pub const ATTEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// Clocks that differ by more are told as a restriction: ages are compared on the store's clock, and
 /// signatures are refused from 15 minutes on.
 pub const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
+
+/// All results of one turn together (profile `default`): a tenth of a window of a million tokens, and what
+/// the systems that have such a budget allow.
+pub const DEFAULT_TURN_BYTES: u64 = 200_000;
+
+/// Results up to this size are left alone by the turn's pass (profile `default`): what stands for them
+/// would hardly be smaller.
+pub const TURN_RESULT_FLOOR_BYTES: u64 = 2_000;
+
+/// Results of one turn. Models call some dozens of tools at once; each fresh one costs a few requests.
+pub const MAX_TURN_RESULTS: usize = 1_000;
+
+/// A turn's JSON document. It is in memory twice, as text and parsed, which two upload places cover;
+/// larger results are saved first and named by their artifact id.
+pub const MAX_TURN_BODY_BYTES: usize = 24 << 20;
+
+/// Text that a decision repeats to the caller, who has it: a harness replaces what it sent by what it gets.
+pub const MAX_INLINE_TEXT_BYTES: u64 = 1 << 20;
+
+/// Records of one turn: results that are added later make one more each.
+pub const MAX_TURN_RECORDS: u32 = 256;
+
+/// Saves of one turn at once: each takes an upload's place.
+pub const TURN_SAVES_AT_ONCE: usize = 4;
+
+/// Reads of one turn's earlier decisions at once.
+pub const TURN_READS_AT_ONCE: usize = 16;

@@ -5,17 +5,12 @@ use crate::artifact::hint::HintTarget;
 use crate::artifact::manifest::{
     BodyIdentity, MANIFEST_VERSION, Manifest, ManifestHead, Provenance, Replacement, source_id,
 };
-use crate::artifact::replacement::{
-    PreviewBudgetTooSmallError, ReplacementInput, TEMPLATE_VERSION, render,
-};
+use crate::artifact::replacement::{PreviewBudgetTooSmallError, ReplacementInput};
 use crate::artifact::save::Job;
 use crate::artifact::summary::{SummaryFacts, summarise};
 use crate::ids::{ArtifactRef, DecisionId};
 use crate::limits::CHUNK_BYTES;
 use crate::store::register::Stored;
-
-/// The profile that renders every replacement of this release.
-const DEFAULT_PROFILE: &str = "default";
 
 impl Job<'_> {
     /// Returns what record and manifest say of the stored body.
@@ -105,10 +100,10 @@ impl Job<'_> {
                 cli_args: &options.cli_args,
             },
         };
-        let rendered = render(&input, facts, options.replacement_bytes)?;
+        let rendered = request.render.render(&input, facts)?;
         Ok(Replacement {
-            template_version: TEMPLATE_VERSION,
-            profile: DEFAULT_PROFILE.to_owned(),
+            template_version: request.render.template_version(),
+            profile: request.render.profile().to_owned(),
             retrieval_hint: rendered.hint,
             text: rendered.text,
             truncated: rendered.truncated,

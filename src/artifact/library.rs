@@ -15,10 +15,7 @@ use crate::artifact::receipt::Receipt;
 use crate::artifact::session::Sessions;
 use crate::clock::SharedClock;
 use crate::ids::{ArtifactId, DecisionId, SharedIds, Tenant};
-use crate::limits::{
-    DEFAULT_INLINE_BYTES, DEFAULT_MAX_BODY_BYTES, DEFAULT_REPLACEMENT_BYTES,
-    MAX_CONCURRENT_UPLOADS, SEARCH_DEADLINE,
-};
+use crate::limits::{DEFAULT_MAX_BODY_BYTES, MAX_CONCURRENT_UPLOADS, SEARCH_DEADLINE};
 use crate::store::SharedStore;
 use crate::store::keys::KeySpace;
 
@@ -40,10 +37,6 @@ pub struct LibraryOptions {
     pub max_concurrent_searches: usize,
     /// Wall time of one page of a search.
     pub search_deadline: Duration,
-    /// Tool results up to this many bytes stay in the prompt.
-    pub inline_bytes: u64,
-    /// Cap of a replacement, bytes.
-    pub replacement_bytes: usize,
     /// Arguments that a printed `spillbox` command needs to find this store.
     pub cli_args: Vec<String>,
 }
@@ -63,8 +56,6 @@ impl Default for LibraryOptions {
             max_concurrent_uploads: MAX_CONCURRENT_UPLOADS,
             max_concurrent_searches: max_concurrent_searches(),
             search_deadline: SEARCH_DEADLINE,
-            inline_bytes: DEFAULT_INLINE_BYTES,
-            replacement_bytes: DEFAULT_REPLACEMENT_BYTES,
             cli_args: Vec::new(),
         }
     }

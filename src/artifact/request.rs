@@ -7,6 +7,7 @@ use crate::artifact::completeness::Completeness;
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::manifest::ManifestFormatError;
 use crate::artifact::manifest_access::{CreateManifestError, LookupError};
+use crate::artifact::rendering::{DefaultRender, SharedRender};
 use crate::artifact::replacement::PreviewBudgetTooSmallError;
 use crate::artifact::session::SessionError;
 use crate::digest::Sha256Digest;
@@ -47,6 +48,8 @@ pub struct SaveRequest {
     pub media_type: String,
     /// How the reader of the replacement can read on.
     pub means: Vec<RetrievalMeans>,
+    /// How the text for the prompt is worded; the first rendering that lands in a manifest stays.
+    pub render: SharedRender,
     /// The digest that the caller states; verified.
     pub expected_digest: Option<Sha256Digest>,
     /// The size that the caller states; verified, and checked against the cap before a byte is read.
@@ -70,6 +73,7 @@ impl SaveRequest {
             upstream_loss: None,
             media_type: "application/octet-stream".to_owned(),
             means: Vec::new(),
+            render: DefaultRender::shared(),
             expected_digest: None,
             expected_bytes: None,
         }

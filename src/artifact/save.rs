@@ -25,7 +25,7 @@ use crate::artifact::request::{BodyError, BodyStream, SaveError, SaveRequest};
 use crate::artifact::session::SessionDescriptor;
 use crate::error::Deletion;
 use crate::ids::{ArtifactId, ArtifactRef, DecisionId, Question, SessionKey};
-use crate::limits::{MAX_INCARNATION, PREVIEW_WINDOW_BYTES, UPLOAD_DEADLINE, UPLOAD_QUEUE_TIMEOUT};
+use crate::limits::{MAX_INCARNATION, UPLOAD_DEADLINE, UPLOAD_QUEUE_TIMEOUT};
 use crate::store::register::{DecideError, Decision, Register, Stored, create_body, decide};
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -152,7 +152,7 @@ impl Library {
             tracker: self.tracker.clone(),
             key: self.keys.body(&request.tenant, artifact),
             limit_bytes: self.options.max_body_bytes,
-            window_bytes: PREVIEW_WINDOW_BYTES.max(self.options.replacement_bytes + 1),
+            window_bytes: request.render.window_bytes(),
         }
     }
 
