@@ -45,6 +45,8 @@ error_codes! {
     IncarnationsExhausted = "incarnations_exhausted",
     /// A defect of the service.
     Internal = "internal",
+    /// The request's JSON document is malformed, or contradicts itself.
+    InvalidBody = "invalid_body",
     /// A header is malformed.
     InvalidHeader = "invalid_header",
     /// A query parameter is unknown, malformed or out of bounds.
@@ -102,6 +104,7 @@ impl ErrorCode {
             }
             Self::BodyIncomplete
             | Self::DigestMismatch
+            | Self::InvalidBody
             | Self::InvalidHeader
             | Self::InvalidParameter
             | Self::InvalidPattern
@@ -143,6 +146,7 @@ impl ErrorCode {
             | Self::DigestMismatch
             | Self::IncarnationsExhausted
             | Self::Internal
+            | Self::InvalidBody
             | Self::InvalidHeader
             | Self::InvalidParameter
             | Self::InvalidPattern
@@ -179,6 +183,7 @@ impl ErrorCode {
             | Self::BodyTooLarge
             | Self::DigestMismatch
             | Self::IncarnationsExhausted
+            | Self::InvalidBody
             | Self::InvalidHeader
             | Self::InvalidParameter
             | Self::InvalidPattern
@@ -208,6 +213,7 @@ impl ErrorCode {
             Self::DigestMismatch => "Digest mismatch",
             Self::IncarnationsExhausted => "Call saved and collected too often",
             Self::Internal => "Internal error",
+            Self::InvalidBody => "Invalid JSON document",
             Self::InvalidHeader => "Invalid header",
             Self::InvalidParameter => "Invalid parameter",
             Self::InvalidPattern => "Invalid search pattern",
@@ -251,6 +257,7 @@ impl ErrorCode {
             }
             Self::IncarnationsExhausted => "save under another call_id",
             Self::Internal => "report the request_id to the operator",
+            Self::InvalidBody => "correct the JSON document as `detail` says; nothing was stored",
             Self::InvalidHeader => "correct the header named in `detail`; nothing was done",
             Self::InvalidParameter => "correct the parameter named in `detail`; nothing was done",
             Self::InvalidPattern => {

@@ -14,6 +14,7 @@
 pub mod artifact;
 pub mod cli;
 pub mod clock;
+pub mod decision;
 pub mod digest;
 pub mod error;
 pub mod http;

@@ -162,6 +162,16 @@ impl Profile {
         self.limit_of(tool, &Given::default()).limit == Limit::Never
     }
 
+    /// Returns whether a turn may not take a tool's results out either: a tool that is exempt by name. Where
+    /// no tool has a limit, the turn's budget is what there is.
+    pub fn is_exempt(&self, tool: &str, given: &Given) -> bool {
+        let limits = &self.limits;
+        let by_name = [&limits.pinned, &limits.operator, &limits.tools];
+        let is_named = by_name.iter().any(|map| map.contains_key(tool));
+        self.limit_of(tool, given).limit == Limit::Never
+            && (is_named || limits.default.limit != Limit::Never)
+    }
+
     /// Returns what of a tool's text is shown.
     pub fn preview_of(&self, tool: &str) -> &PreviewRule {
         self.tool_previews.get(tool).unwrap_or(&self.preview)
