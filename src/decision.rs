@@ -23,7 +23,9 @@ mod turn_plan;
 pub use answer::{Answer, Content};
 pub use outcome::DecideResultError;
 pub use result::ResultRequest;
-pub use turn::{DecideTurnError, InvalidTurnError, TurnAnswer, TurnRequest, TurnResult};
+pub use turn::{
+    DecideTurnError, InvalidTurnError, TurnAnswer, TurnContent, TurnRequest, TurnResult,
+};
 
 /// Decides results and turns over the artifacts of one store. Cheap to clone.
 #[derive(Debug, Clone)]

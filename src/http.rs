@@ -21,6 +21,7 @@ mod accept;
 pub mod access_log;
 pub mod app;
 mod artifact_path;
+mod budget;
 mod bytes;
 mod caller;
 pub mod condition;
@@ -37,9 +38,11 @@ pub mod range;
 mod refused_body;
 mod reply;
 pub mod request_id;
+mod results;
 mod save;
 pub mod session_path;
 mod stat;
+mod turns;
 mod upload_headers;
 
 /// Wraps the routes: fallbacks, panic catcher, access log and request ids, in that order from the

@@ -265,15 +265,15 @@ pub const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
 /// the systems that have such a budget allow.
 pub const DEFAULT_TURN_BYTES: u64 = 200_000;
 
-/// Results up to this size are left alone by the turn's pass (profile `default`): what stands for them
-/// would hardly be smaller.
-pub const TURN_RESULT_FLOOR_BYTES: u64 = 2_000;
+/// Results up to this size are left alone by the turn's pass (profile `default`): a body that fits the cap of
+/// a replacement stays as it is, so nothing smaller can stand for it.
+pub const TURN_RESULT_FLOOR_BYTES: u64 = DEFAULT_REPLACEMENT_BYTES as u64;
 
 /// Results of one turn. Models call some dozens of tools at once; each fresh one costs a few requests.
 pub const MAX_TURN_RESULTS: usize = 1_000;
 
-/// A turn's JSON document. It is in memory twice, as text and parsed, which two upload places cover;
-/// larger results are saved first and named by their artifact id.
+/// A turn's JSON document. It is in memory twice, as text and parsed; larger results are saved first and
+/// named by their artifact id.
 pub const MAX_TURN_BODY_BYTES: usize = 24 << 20;
 
 /// Text that a decision repeats to the caller, who has it: a harness replaces what it sent by what it gets.
@@ -287,3 +287,9 @@ pub const TURN_SAVES_AT_ONCE: usize = 4;
 
 /// Reads of one turn's earlier decisions at once.
 pub const TURN_READS_AT_ONCE: usize = 16;
+
+/// Turns whose documents are in memory at once, each twice [`MAX_TURN_BODY_BYTES`] at most: 768 MiB.
+pub const TURNS_AT_ONCE: usize = 16;
+
+/// A turn waits this long for its place: turns take round trips, not uploads.
+pub const TURN_QUEUE_TIMEOUT: Duration = Duration::from_secs(30);

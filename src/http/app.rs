@@ -16,12 +16,18 @@ use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::http::request_id::RequestIds;
 use crate::http::{bytes, finish, grep, health, lines, list, outline, refused_body, save, stat};
+use crate::http::{results, turns};
 use crate::ids::Tenant;
+use crate::policy::profiles::Profiles;
 
 /// The paths of this service.
 pub mod path {
     /// Saves and lists a session's artifacts.
     pub const ARTIFACTS: &str = "/v1/sessions/{session}/artifacts";
+    /// Decides one result.
+    pub const RESULTS: &str = "/v1/sessions/{session}/results";
+    /// Decides the results of a turn.
+    pub const TURN: &str = "/v1/sessions/{session}/turns/{turn}";
     /// The bytes of an artifact.
     pub const BYTES: &str = "/a/{locator}";
     /// Pages of lines.
@@ -52,6 +58,8 @@ fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
             path::ARTIFACTS,
             post(save::save).put(save::save).get(list::list),
         ),
+        (path::RESULTS, post(results::decide)),
+        (path::TURN, post(turns::decide)),
         (path::BYTES, get(bytes::bytes)),
         (path::LINES, get(lines::lines)),
         (path::GREP, get(grep::grep)),
@@ -94,9 +102,21 @@ struct Shared {
     default_means: Vec<RetrievalMeans>,
     is_draining: AtomicBool,
     drains: TaskTracker,
+    profiles: OnceLock<Profiles>,
 }
 
 impl AppState {
+    /// Offers other profiles than the built-in ones; the first call counts.
+    pub fn offer(&self, profiles: Profiles) {
+        if self.0.profiles.set(profiles).is_err() {
+            tracing::warn!("the service has profiles already; it keeps those");
+        }
+    }
+
+    pub(crate) fn profiles(&self) -> Profiles {
+        self.0.profiles.get_or_init(Profiles::default).clone()
+    }
+
     /// Starts without a store: everything that needs one answers 503 until [`AppState::open`].
     ///
     /// `default_means` are the retrieval means of callers that declare none.
@@ -107,6 +127,7 @@ impl AppState {
             default_means,
             is_draining: AtomicBool::new(false),
             drains: TaskTracker::new(),
+            profiles: OnceLock::new(),
         }))
     }
 

@@ -9,6 +9,7 @@ use crate::error::ErrorCode;
 use crate::http::app::AppState;
 use crate::http::problem::Problem;
 use crate::ids::Tenant;
+use crate::policy::profiles::Profiles;
 
 /// The caller of a request that needs the store.
 #[derive(Debug, Clone)]
@@ -19,6 +20,8 @@ pub(crate) struct Caller {
     pub(crate) tenant: Tenant,
     /// How replacements say to read on, where the request does not declare it.
     pub(crate) default_means: Vec<RetrievalMeans>,
+    /// The profiles that it may name.
+    pub(crate) profiles: Profiles,
 }
 
 impl FromRequestParts<AppState> for Caller {
@@ -33,6 +36,7 @@ impl FromRequestParts<AppState> for Caller {
             library: library.clone(),
             tenant: state.tenant().clone(),
             default_means: state.default_means().to_vec(),
+            profiles: state.profiles(),
         })
     }
 }
