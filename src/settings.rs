@@ -5,12 +5,14 @@
 //! are refused everywhere, so that a misspelled setting is not a silent default.
 //! `spillbox.example.toml` explains every key; a test keeps it complete.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::policy::table::ProfileTable;
 
 mod load;
 mod public_url;
@@ -35,6 +37,9 @@ pub struct Settings {
     /// `[gc]`
     #[serde(default)]
     pub gc: GcSettings,
+    /// `[profiles.NAME]`: tool result budgets of the operator's own.
+    #[serde(default)]
+    pub profiles: BTreeMap<String, ProfileTable>,
 }
 
 /// `[server]`: where the service listens and how clients name it.

@@ -124,6 +124,16 @@ impl Library {
         self.format.orphan_ttl()
     }
 
+    /// Writes nothing from now on.
+    #[cfg(test)]
+    pub(crate) fn make_read_only(&mut self) {
+        let options = LibraryOptions {
+            is_read_only: true,
+            ..(*self.options).clone()
+        };
+        self.options = Arc::new(options);
+    }
+
     /// Returns the options in force.
     pub fn options(&self) -> &LibraryOptions {
         &self.options

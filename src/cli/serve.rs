@@ -15,6 +15,7 @@ use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::artifact::locator::LocatorBase;
 use crate::cli::failure::{EXIT_DONE, EXIT_REFUSED, Failure, Stop};
+use crate::cli::profiles::offered;
 use crate::cli::store::{default_tenant, failure_of, settings};
 use crate::clock::SystemClock;
 use crate::http::app::{AppState, router};
@@ -78,6 +79,7 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     let base = LocatorBase::service(&public_url)
         .map_err(|error| Failure::usage(format!("server.public_url: {error}")))?;
     let state = AppState::starting(default_tenant(), vec![RetrievalMeans::Http]);
+    state.offer(offered(&settings.profiles)?);
     let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
     let router = router(state.clone(), request_ids);
     info!(public_url, store = %settings.store.url, "listening on http://{bound}");

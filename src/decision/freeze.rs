@@ -33,6 +33,21 @@ pub(super) fn frozen_of(record: ResultRecord) -> Frozen {
 }
 
 impl Decider {
+    /// Returns the session with those above it; creates it unless nothing is written here.
+    pub(super) async fn open_chain(
+        &self,
+        tenant: &Tenant,
+        session: &SessionId,
+        parent: Option<&SessionId>,
+    ) -> Result<Chain, SaveError> {
+        let chain = if self.library.options().is_read_only {
+            self.library.existing_chain(tenant, session, parent).await
+        } else {
+            self.library.chain(tenant, session, parent).await
+        };
+        Ok(chain?)
+    }
+
     /// Reads the record of a result in every session of the chain.
     pub(super) async fn result_records(
         &self,
@@ -63,7 +78,7 @@ impl Decider {
         call: &CallId,
         digest: &Sha256Digest,
     ) -> Result<Option<Frozen>, SaveError> {
-        if chain.len() > 1 {
+        if chain.len() > 1 || self.library.options().is_read_only {
             let records = self.result_records(tenant, chain, call, digest).await?;
             return Ok(records.into_iter().flatten().next().map(frozen_of));
         }

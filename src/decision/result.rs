@@ -129,10 +129,10 @@ impl Step<'_> {
             return self.unsaved(&received).answer(error.into(), newest);
         }
         let (tenant, session) = (&save.tenant, &save.session);
-        let chain = library.chain(tenant, session, save.parent.as_ref()).await;
-        let chain = match chain {
+        let parent = save.parent.as_ref();
+        let chain = match self.decider.open_chain(tenant, session, parent).await {
             Ok(chain) => chain,
-            Err(error) => return self.not_frozen(&received, error.into()).await,
+            Err(error) => return self.not_frozen(&received, error).await,
         };
         let frozen = match &save.call_id {
             None => None,

@@ -191,10 +191,7 @@ impl Run<'_> {
         let library = &self.decider.library;
         let (tenant, session) = (&request.tenant, &request.session);
         let parent = request.parent.as_ref();
-        if library.options().is_read_only {
-            return Err(SaveError::ReadOnly);
-        }
-        let chain = library.chain(tenant, session, parent).await?;
+        let chain = self.decider.open_chain(tenant, session, parent).await?;
         let reading = chain.iter().map(|session| async move {
             let turn = TurnHash::derive(tenant, session, &request.turn);
             let mut records = Vec::new();
@@ -234,6 +231,9 @@ impl Run<'_> {
             .await?;
         for (index, records) in found {
             self.entries[index].records = records;
+        }
+        if library.options().is_read_only {
+            return Err(SaveError::ReadOnly);
         }
         Ok(())
     }

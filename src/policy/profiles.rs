@@ -72,7 +72,11 @@ impl Profiles {
         }
         let bases = all.clone();
         for (name, table) in tables {
-            all.insert(name.clone(), table.resolve(name, &bases)?);
+            let resolved = table.resolve(name, &bases).map_err(|mut error| {
+                error.key = format!("profiles.{name}.{}", error.key);
+                error
+            })?;
+            all.insert(name.clone(), resolved);
         }
         Ok(Self::of(all.into_values()))
     }

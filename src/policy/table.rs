@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::limit::{Limit, MAX_LIMIT, ToolLimit};
 use super::preview::PreviewRule;
 use super::profile::{MessageForm, MixedParts, OnSaveFailure, Profile, Scaling};
+use super::profiles::DEFAULT_NAME;
 use super::text_bounds::TextBounds;
 use crate::artifact::hint::parse_means;
 use crate::artifact::measure::Measure;
@@ -68,7 +69,7 @@ type Limits = BTreeMap<String, WrittenLimit>;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProfileTable {
-    /// The built-in profile that is overridden [default: `default`].
+    /// The built-in profile that is overridden; absent: the one of the same name, else `default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
     /// The unit of `inline_limit` and of every limit without one.
@@ -198,8 +199,10 @@ impl ProfileTable {
         name: &str,
         bases: &BTreeMap<String, Profile>,
     ) -> Result<Profile, InvalidProfileError> {
-        check_name(name, bases)?;
-        let base = self.base.as_deref().unwrap_or("default");
+        check_name(name)?;
+        // A built-in name without a base changes that profile.
+        let own = bases.contains_key(name).then_some(name);
+        let base = self.base.as_deref().or(own).unwrap_or(DEFAULT_NAME);
         let mut profile = bases.get(base).cloned().ok_or_else(|| {
             let known: Vec<_> = bases.keys().map(String::as_str).collect();
             InvalidProfileError::new("base", format!("one of {}", known.join(", ")))
@@ -264,17 +267,13 @@ impl ProfileTable {
     }
 }
 
-fn check_name(name: &str, bases: &BTreeMap<String, Profile>) -> Result<(), InvalidProfileError> {
+fn check_name(name: &str) -> Result<(), InvalidProfileError> {
     let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let valid = (1..=32).contains(&name.len())
         && name.bytes().all(|b| is_word(b) || b == b'-')
         && !name.starts_with('-');
     if !valid {
         let rule = "a profile's name matches [a-z0-9][a-z0-9-]{0,31}";
-        return Err(InvalidProfileError::new("name", rule));
-    }
-    if bases.contains_key(name) {
-        let rule = "a built-in profile stays what it is: choose another name and set `base`";
         return Err(InvalidProfileError::new("name", rule));
     }
     Ok(())

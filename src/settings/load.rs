@@ -10,6 +10,7 @@ use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 
 use super::Settings;
+use crate::policy::profiles::Profiles;
 
 const PREFIX: &str = "SPILLBOX_";
 const FILE_SUFFIX: &str = "_FILE";
@@ -153,6 +154,10 @@ pub fn load(
     let settings: Settings = figment
         .extract()
         .map_err(|error| explain(&figment, error))?;
+    if let Err(error) = Profiles::load(&settings.profiles, &BTreeMap::new()) {
+        let origin = origin_of(&figment, &error.key);
+        return Err(SettingsError::new(origin, error.key, error.rule));
+    }
     match settings.broken_bound() {
         None => Ok(settings),
         Some((key, rule)) => Err(SettingsError::new(origin_of(&figment, key), key, rule)),

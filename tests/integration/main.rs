@@ -22,6 +22,8 @@ mod cli_serve;
 mod cli_signals;
 mod cli_terminal;
 mod conformance;
+mod decision_budget;
+mod decision_faults;
 mod http_bad_input;
 mod http_contract;
 mod http_grep;

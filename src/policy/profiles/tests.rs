@@ -83,7 +83,7 @@ fn an_own_profile_overrides_any_field_of_its_base() {
 )]
 fn what_cannot_be_meant_is_refused_with_its_key(#[case] line: &str, #[case] key: &str) {
     let error = load(&format!("[mine]\n{line}\n")).unwrap_err();
-    assert_eq!(error.key, key, "{error}");
+    assert_eq!(error.key, format!("profiles.mine.{key}"), "{error}");
     assert!(!error.rule.is_empty());
 }
 
@@ -102,11 +102,21 @@ fn numbers_that_are_none_do_not_parse(#[case] line: &str) {
 }
 
 #[rstest]
-#[case("[hermes]\ninline_limit = 5\n")]
 #[case("[Mine]\n")]
 #[case("[-mine]\n")]
 fn a_name_is_a_new_word(#[case] text: &str) {
-    assert_eq!(load(text).unwrap_err().key, "name");
+    assert!(load(text).unwrap_err().key.ends_with(".name"));
+}
+
+#[test]
+fn a_built_in_profile_may_be_changed_under_its_own_name() {
+    let profiles = load("[hermes]\ninline_limit = 5000\n").unwrap();
+    let changed = profiles.get("hermes").unwrap();
+    assert_eq!(
+        changed.limit_of("x", &Given::default()).limit,
+        Limit::AtMost(5_000)
+    );
+    assert_eq!(changed.form, hermes().form);
 }
 
 #[test]
