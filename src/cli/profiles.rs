@@ -11,6 +11,7 @@ use crate::policy::profile::Profile;
 use crate::policy::profiles::Profiles;
 use crate::policy::switches;
 use crate::policy::table::ProfileTable;
+use crate::settings::{Flag, StoreUrl};
 
 /// Prints the tool result budgets that can be asked for.
 #[derive(Debug, clap::Args)]
@@ -44,7 +45,13 @@ pub fn offered(tables: &BTreeMap<String, ProfileTable>) -> Result<Profiles, Fail
 /// # Errors
 /// There is no such profile, or a setting is refused.
 pub fn run(args: &ProfilesArgs) -> Result<u8, Stop> {
-    let profiles = offered(&settings(None, &[])?.profiles)?;
+    // No store is looked at, so none need be named.
+    let no_store = Flag {
+        name: "profiles",
+        key: "store.url",
+        value: StoreUrl::Memory.to_string(),
+    };
+    let profiles = offered(&settings(None, &[no_store])?.profiles)?;
     let chosen: Vec<_> = match &args.name {
         None => profiles.iter().cloned().collect(),
         Some(name) => vec![named(&profiles, name)?],
