@@ -30,6 +30,7 @@ pub mod ls;
 pub mod outline;
 pub mod output;
 pub mod path;
+pub mod profiles;
 pub mod progress;
 pub mod put;
 pub mod run;
@@ -41,6 +42,7 @@ pub mod target;
 pub mod token;
 pub mod transport;
 pub mod upload;
+pub mod usage;
 
 /// Reads that nobody waits for any more (a terminal, say) must not hold up the end of the process.
 const RUNTIME_END: Duration = Duration::from_millis(100);
@@ -82,6 +84,10 @@ pub enum Command {
     Stat(stat::StatArgs),
     /// List a session's artifacts, newest first
     Ls(ls::LsArgs),
+    /// Print the tool result budgets that can be asked for
+    Profiles(profiles::ProfilesArgs),
+    /// Report what a session has kept out of prompts
+    Usage(usage::UsageArgs),
     /// Find out by trying whether a store can be trusted
     Doctor(doctor::DoctorArgs),
     /// Make or hash tokens for the settings of a service
@@ -162,6 +168,11 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
         Command::Stat(args) => {
             let command = async |transport: &_| stat::run(args, transport).await;
             ask(&args.connection, Some(&args.locator), &variables, command).await
+        }
+        Command::Profiles(args) => profiles::run(args),
+        Command::Usage(args) => {
+            let command = async |transport: &_| usage::run(args, &variables, transport).await;
+            ask(&args.connection, None, &variables, command).await
         }
         Command::Ls(args) => {
             let command = async |transport: &_| ls::run(args, &variables, transport).await;

@@ -49,6 +49,8 @@ error_codes! {
     InsufficientScope = "insufficient_scope",
     /// A defect of the service.
     Internal = "internal",
+    /// The request's JSON document is malformed, or contradicts itself.
+    InvalidBody = "invalid_body",
     /// A header is malformed.
     InvalidHeader = "invalid_header",
     /// A query parameter is unknown, malformed or out of bounds.
@@ -114,6 +116,7 @@ impl ErrorCode {
             }
             Self::BodyIncomplete
             | Self::DigestMismatch
+            | Self::InvalidBody
             | Self::InvalidHeader
             | Self::InvalidParameter
             | Self::InvalidPattern
@@ -163,6 +166,7 @@ impl ErrorCode {
             | Self::IncarnationsExhausted
             | Self::InsufficientScope
             | Self::Internal
+            | Self::InvalidBody
             | Self::InvalidHeader
             | Self::InvalidParameter
             | Self::InvalidPattern
@@ -203,6 +207,7 @@ impl ErrorCode {
             | Self::HostNotAllowed
             | Self::IncarnationsExhausted
             | Self::InsufficientScope
+            | Self::InvalidBody
             | Self::InvalidHeader
             | Self::InvalidParameter
             | Self::InvalidPattern
@@ -238,6 +243,7 @@ impl ErrorCode {
             Self::IncarnationsExhausted => "Call saved and collected too often",
             Self::InsufficientScope => "Insufficient scope",
             Self::Internal => "Internal error",
+            Self::InvalidBody => "Invalid JSON document",
             Self::InvalidHeader => "Invalid header",
             Self::InvalidParameter => "Invalid parameter",
             Self::InvalidPattern => "Invalid search pattern",
@@ -291,6 +297,7 @@ impl ErrorCode {
                 "use a token that has the scope named in `detail`; the operator grants it in [[tokens]]"
             }
             Self::Internal => "report the request_id to the operator",
+            Self::InvalidBody => "correct the JSON document as `detail` says; nothing was stored",
             Self::InvalidHeader => "correct the header named in `detail`; nothing was done",
             Self::InvalidParameter => "correct the parameter named in `detail`; nothing was done",
             Self::InvalidPattern => {

@@ -109,6 +109,12 @@ id128!(
     "decision id"
 );
 
+id128!(
+    /// The key form of a turn: a hash of tenant, session and turn id.
+    TurnHash,
+    "turn hash"
+);
+
 fn first_128_bits(digest: Sha256Digest) -> u128 {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest.as_bytes()[..16]);
@@ -123,6 +129,14 @@ impl SessionKey {
             "spillbox/session-key/v1",
             &fields,
         )))
+    }
+}
+
+impl TurnHash {
+    /// Derives the key form of `turn` in `session`.
+    pub fn derive(tenant: &Tenant, session: &SessionId, turn: &TurnId) -> Self {
+        let fields = [tenant.as_str(), session.as_str(), turn.as_str()].map(str::as_bytes);
+        Self(first_128_bits(tagged_hash("spillbox/turn/v1", &fields)))
     }
 }
 
@@ -269,6 +283,31 @@ impl<'de> Deserialize<'de> for SessionId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A turn's id: 1 to 512 bytes of any UTF-8 but `.` and `..`, as of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TurnId(String);
+
+impl TurnId {
+    /// Returns the id as the caller wrote it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for TurnId {
+    type Err = InvalidIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse::<SessionId>() {
+            Ok(SessionId(text)) => Ok(Self(text)),
+            Err(InvalidIdError { rule, .. }) => Err(InvalidIdError {
+                kind: "turn id",
+                rule,
+            }),
+        }
     }
 }
 

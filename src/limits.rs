@@ -361,3 +361,36 @@ pub const AUDIT_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Time that the last audit lines have when the service ends.
 pub const AUDIT_END_TIME: Duration = Duration::from_secs(5);
+
+/// All results of one turn together (profile `default`): a tenth of a window of a million tokens, and what
+/// the systems that have such a budget allow.
+pub const DEFAULT_TURN_BYTES: u64 = 200_000;
+
+/// Results up to this size are left alone by the turn's pass (profile `default`): a body that fits the cap of
+/// a replacement stays as it is, so nothing smaller can stand for it.
+pub const TURN_RESULT_FLOOR_BYTES: u64 = DEFAULT_REPLACEMENT_BYTES as u64;
+
+/// Results of one turn. Models call some dozens of tools at once; each fresh one costs a few requests.
+pub const MAX_TURN_RESULTS: usize = 1_000;
+
+/// A turn's JSON document. It is in memory twice, as text and parsed; larger results are saved first and
+/// named by their artifact id.
+pub const MAX_TURN_BODY_BYTES: usize = 24 << 20;
+
+/// Text that a decision repeats to the caller, who has it: a harness replaces what it sent by what it gets.
+pub const MAX_INLINE_TEXT_BYTES: u64 = 1 << 20;
+
+/// Records of one turn: results that are added later make one more each.
+pub const MAX_TURN_RECORDS: u32 = 256;
+
+/// Saves of one turn at once: each takes an upload's place.
+pub const TURN_SAVES_AT_ONCE: usize = 4;
+
+/// Reads of one turn's earlier decisions at once.
+pub const TURN_READS_AT_ONCE: usize = 16;
+
+/// Turns whose documents are in memory at once, each twice [`MAX_TURN_BODY_BYTES`] at most: 768 MiB.
+pub const TURNS_AT_ONCE: usize = 16;
+
+/// A turn waits this long for its place: turns take round trips, not uploads.
+pub const TURN_QUEUE_TIMEOUT: Duration = Duration::from_secs(30);

@@ -5,6 +5,7 @@
 //! are refused everywhere, so that a misspelled setting is not a silent default.
 //! `spillbox.example.toml` explains every key; a test keeps it complete.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::auth::TokenEntry;
 use crate::limits as bounds;
+use crate::policy::table::ProfileTable;
 
 mod access;
 mod known;
@@ -47,6 +49,9 @@ pub struct Settings {
     /// `[[tokens]]`
     #[serde(default)]
     pub tokens: Vec<TokenEntry>,
+    /// `[profiles.NAME]`: tool result budgets of the operator's own.
+    #[serde(default)]
+    pub profiles: BTreeMap<String, ProfileTable>,
 }
 
 /// `[server]`: where the service listens and how clients name it.
@@ -174,6 +179,7 @@ impl Settings {
             gc: GcSettings::default(),
             access: AccessSettings::default(),
             tokens: Vec::new(),
+            profiles: BTreeMap::new(),
         }
     }
 

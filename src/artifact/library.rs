@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use moka::future::Cache;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -22,11 +23,14 @@ use crate::limits::{
     DEFAULT_INLINE_BYTES, DEFAULT_MAX_BODY_BYTES, DEFAULT_REPLACEMENT_BYTES,
     DEFAULT_UPLOAD_MEMORY_BYTES, MAX_CONCURRENT_UPLOADS, SEARCH_DEADLINE,
 };
-use crate::store::keys::KeySpace;
+use crate::store::keys::{Key, KeySpace};
 use crate::store::{SharedStore, StoreError, StoreErrorKind};
 
 /// Call records kept in memory: which artifact a call's output became.
 const CACHED_RECORDS: u64 = 200_000;
+
+/// Weight of the cache of decisions' records, each some hundred bytes.
+const DECISION_CACHE_BYTES: u64 = 32 << 20;
 
 /// What an operator or a profile decides about saving.
 #[derive(Debug, Clone)]
@@ -108,6 +112,8 @@ pub struct Library {
     /// Call records that this replica has seen decided: which artifact a call's output became. They
     /// never change; what they name may have been collected since.
     pub(in crate::artifact) records: Cache<(Tenant, DecisionId), ArtifactId>,
+    /// Records of decisions that this replica has seen decided. They never change.
+    pub(in crate::artifact) decisions: Cache<Key, Bytes>,
     pub(in crate::artifact) uploads: Arc<Semaphore>,
     pub(in crate::artifact) upload_memory: UploadMemory,
     pub(in crate::artifact) usage: Arc<UsageLedger>,
@@ -129,6 +135,13 @@ impl Library {
             sessions: Sessions::new(Arc::clone(&store), keys.clone()),
             manifests: Manifests::new(Arc::clone(&store), keys.clone()),
             records: Cache::new(CACHED_RECORDS),
+            decisions: Cache::builder()
+                .max_capacity(DECISION_CACHE_BYTES)
+                .weigher(|key: &Key, bytes: &Bytes| {
+                    let weight = key.as_str().len() + bytes.len() + 200;
+                    u32::try_from(weight).unwrap_or(u32::MAX)
+                })
+                .build(),
             uploads: Arc::new(Semaphore::new(options.max_concurrent_uploads)),
             upload_memory: UploadMemory::new(options.upload_memory_bytes),
             usage: Arc::new(UsageLedger::new(options.quotas)),
@@ -146,6 +159,16 @@ impl Library {
     /// Returns the orphan TTL that receipts of this store promise.
     pub fn orphan_ttl(&self) -> Duration {
         self.format.orphan_ttl()
+    }
+
+    /// Writes nothing from now on.
+    #[cfg(test)]
+    pub(crate) fn make_read_only(&mut self) {
+        let options = LibraryOptions {
+            is_read_only: true,
+            ..(*self.options).clone()
+        };
+        self.options = Arc::new(options);
     }
 
     /// Returns the options in force.
@@ -183,6 +206,15 @@ impl Library {
     /// Builds the receipt of an artifact as of now.
     pub fn receipt(&self, manifest: &ConfirmedManifest) -> Receipt {
         Receipt::of(manifest, self.orphan_ttl(), self.clock.now())
+    }
+
+    /// Runs a piece of work on a task of its own, so that a caller that goes away tears nothing; `None`
+    /// when a defect ended it.
+    pub async fn detached<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        self.tracker.spawn(work).await.ok()
     }
 
     /// Waits until every save and every abort that has begun is over. New ones may still begin.

@@ -8,6 +8,7 @@ use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::manifest::ManifestFormatError;
 use crate::artifact::manifest_access::{CreateManifestError, LookupError};
 use crate::artifact::quota::QuotaExceededError;
+use crate::artifact::rendering::{DefaultRender, SharedRender};
 use crate::artifact::replacement::PreviewBudgetTooSmallError;
 use crate::artifact::session::SessionError;
 use crate::digest::Sha256Digest;
@@ -48,6 +49,8 @@ pub struct SaveRequest {
     pub media_type: String,
     /// How the reader of the replacement can read on.
     pub means: Vec<RetrievalMeans>,
+    /// How the text for the prompt is worded; the first rendering that lands in a manifest stays.
+    pub render: SharedRender,
     /// The digest that the caller states; verified.
     pub expected_digest: Option<Sha256Digest>,
     /// The size that the caller states; verified, and checked against the cap before a byte is read.
@@ -71,6 +74,7 @@ impl SaveRequest {
             upstream_loss: None,
             media_type: "application/octet-stream".to_owned(),
             means: Vec::new(),
+            render: DefaultRender::shared(),
             expected_digest: None,
             expected_bytes: None,
         }

@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::artifact::call_record::{CallAction, CallRecord};
@@ -24,8 +25,9 @@ use crate::artifact::own_body::{OwnBody, delete_body};
 use crate::artifact::request::{BodyError, BodyStream, SaturatedError, SaveError, SaveRequest};
 use crate::artifact::session::SessionDescriptor;
 use crate::error::Deletion;
-use crate::ids::{ArtifactId, ArtifactRef, DecisionId, Question, SessionKey};
-use crate::limits::{MAX_INCARNATION, PREVIEW_WINDOW_BYTES, UPLOAD_DEADLINE, UPLOAD_QUEUE_TIMEOUT};
+use crate::ids::{ArtifactId, ArtifactRef, DecisionId, Question, SessionKey, Tenant};
+use crate::limits::{MAX_INCARNATION, UPLOAD_DEADLINE, UPLOAD_QUEUE_TIMEOUT};
+use crate::store::keys::Key;
 use crate::store::register::{DecideError, Decision, Register, Stored, create_body, decide};
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -46,6 +48,17 @@ pub(in crate::artifact) struct Job<'a> {
     pub(in crate::artifact) session_key: SessionKey,
     pub(in crate::artifact) intake: Intake,
     pub(in crate::artifact) own: OwnBody,
+    /// A record that is decided beside the manifest, so that it costs no round trip of its own.
+    pub(in crate::artifact) beside: Option<Beside>,
+}
+
+/// A register that is decided together with a save's manifest.
+#[derive(Debug)]
+pub(in crate::artifact) struct Beside {
+    pub(in crate::artifact) key: Key,
+    pub(in crate::artifact) bytes: Bytes,
+    /// Its outcome, once it was sent.
+    pub(in crate::artifact) decided: Option<Result<Decision, DecideError>>,
 }
 
 /// What a record that is not ours leads to.
@@ -154,6 +167,7 @@ impl Library {
                     session_key,
                     intake,
                     own,
+                    beside: None,
                 };
                 let answer = job.settle().await;
                 own = job.own;
@@ -161,31 +175,40 @@ impl Library {
             }
             Err(error) => Err(error.into()),
         };
-        // The last act: from here on nothing names this artifact id.
-        if own.may_be_taken_back()
-            && let Err(error) = delete_body(&*self.store, &self.keys, tenant, &own.artifact).await
-        {
-            tracing::warn!(error = %error, "own body of a lost save stays for the collector");
-        }
+        self.take_back(tenant, &own).await;
         if answer.as_ref().is_ok_and(|saved| saved.is_new) {
             charge.keep();
         }
         answer
     }
 
-    fn intaker(&self, request: &SaveRequest, artifact: &ArtifactRef) -> Intaker {
+    /// Deletes the save's own body where nothing can name it. The last act of a save: from here on nothing
+    /// names this artifact id.
+    pub(in crate::artifact) async fn take_back(&self, tenant: &Tenant, own: &OwnBody) {
+        if own.may_be_taken_back()
+            && let Err(error) = delete_body(&*self.store, &self.keys, tenant, &own.artifact).await
+        {
+            tracing::warn!(error = %error, "own body of a lost save stays for the collector");
+        }
+    }
+
+    pub(in crate::artifact) fn intaker(
+        &self,
+        request: &SaveRequest,
+        artifact: &ArtifactRef,
+    ) -> Intaker {
         Intaker {
             store: Arc::clone(&self.store),
             tracker: self.tracker.clone(),
             key: self.keys.body(&request.tenant, artifact),
             limit_bytes: self.options.max_body_bytes,
-            window_bytes: PREVIEW_WINDOW_BYTES.max(self.options.replacement_bytes + 1),
+            window_bytes: request.render.window_bytes(),
         }
     }
 
     /// Answers a repeat whose digest is stated and whose record this replica knows, without taking
     /// the body to the store.
-    async fn replay_stated(
+    pub(in crate::artifact) async fn replay_stated(
         &self,
         request: &SaveRequest,
     ) -> Result<Option<ConfirmedManifest>, SaveError> {
@@ -227,7 +250,7 @@ impl Library {
 
 impl Job<'_> {
     /// Decides which artifact this output is, and sees that it is whole.
-    async fn settle(&mut self) -> Result<Saved, SaveError> {
+    pub(in crate::artifact) async fn settle(&mut self) -> Result<Saved, SaveError> {
         let Some(call) = &self.request.call_id else {
             return self.save_unnamed().await;
         };
@@ -460,7 +483,17 @@ impl Job<'_> {
         if artifact == self.own.artifact {
             self.own.sent_manifest();
         }
-        match self.library.manifests.create(manifest).await? {
+        let creating = self.library.manifests.create(manifest);
+        let created = match &mut self.beside {
+            Some(beside) if beside.decided.is_none() => {
+                let deciding = decide(&*self.library.store, &beside.key, &beside.bytes);
+                let (created, decided) = tokio::join!(creating, deciding);
+                beside.decided = Some(decided);
+                created
+            }
+            Some(_) | None => creating.await,
+        };
+        match created? {
             Lookup::Live(manifest) if manifest.head.body.sha256 == self.intake.facts.sha256 => {
                 let is_new = artifact == self.own.artifact;
                 Ok(Saved { manifest, is_new })

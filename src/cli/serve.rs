@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use crate::artifact::library::Library;
 use crate::artifact::locator::LocatorBase;
 use crate::cli::failure::{EXIT_DONE, EXIT_REFUSED, Failure, Stop};
+use crate::cli::profiles::offered;
 use crate::cli::store::{failure_of, settings};
 use crate::clock::SystemClock;
 use crate::http::app::{AppState, router};
@@ -96,6 +97,7 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     info!(public_url, store = %settings.store.url, "listening on http://{bound}");
     let (callers, audit) = access.begin(&public_url);
     let state = AppState::with_rules(callers);
+    state.offer(offered(&settings.profiles)?);
     let meter = upkeep::equip(&state, &settings.limits, &SystemClock::shared());
     // Its own end: a drain is worth watching.
     let served = CancellationToken::new();

@@ -24,15 +24,20 @@ use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
 use crate::http::{
-    bytes, finish, grep, health, lines, list, measure, outline, refused_body, save, stat,
-    with_fallbacks,
+    bytes, finish, grep, health, lines, list, measure, outline, refused_body, results, save, stat,
+    turns, with_fallbacks,
 };
 use crate::ids::Tenant;
+use crate::policy::profiles::Profiles;
 
 /// The paths of this service.
 pub mod path {
     /// Saves and lists a session's artifacts.
     pub const ARTIFACTS: &str = "/v1/sessions/{session}/artifacts";
+    /// Decides one result.
+    pub const RESULTS: &str = "/v1/sessions/{session}/results";
+    /// Decides the results of a turn.
+    pub const TURN: &str = "/v1/sessions/{session}/turns/{turn}";
     /// The bytes of an artifact.
     pub const BYTES: &str = "/a/{locator}";
     /// Pages of lines.
@@ -65,6 +70,8 @@ fn routes(state: &AppState) -> Vec<Route> {
             .post(Operation::Save, save::save)
             .put(Operation::Save, save::save)
             .get(Operation::List, list::list),
+        at(path::RESULTS).post(Operation::Result, results::decide),
+        at(path::TURN).post(Operation::Turn, turns::decide),
         at(path::BYTES).get(Operation::Read, bytes::bytes),
         at(path::LINES).get(Operation::Lines, lines::lines),
         at(path::GREP).get(Operation::Grep, grep::grep),
@@ -143,9 +150,21 @@ struct Shared {
     metrics: Metrics,
     request_limits: OnceLock<RequestLimits>,
     drains: TaskTracker,
+    profiles: OnceLock<Profiles>,
 }
 
 impl AppState {
+    /// Offers other profiles than the built-in ones; the first call counts.
+    pub fn offer(&self, profiles: Profiles) {
+        if self.0.profiles.set(profiles).is_err() {
+            tracing::warn!("the service has profiles already; it keeps those");
+        }
+    }
+
+    pub(crate) fn profiles(&self) -> Profiles {
+        self.0.profiles.get_or_init(Profiles::default).clone()
+    }
+
     /// Starts without a store: everything that needs one answers 503 until [`AppState::open`].
     ///
     /// `authenticator` says who callers are and in which tenant they act; `default_means` are the
@@ -164,6 +183,7 @@ impl AppState {
             metrics: Metrics::new(),
             request_limits: OnceLock::new(),
             drains: TaskTracker::new(),
+            profiles: OnceLock::new(),
         }))
     }
 

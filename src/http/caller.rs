@@ -11,6 +11,7 @@ use crate::http::app::AppState;
 use crate::http::metrics::Metrics;
 use crate::http::problem::Problem;
 use crate::ids::Tenant;
+use crate::policy::profiles::Profiles;
 
 /// The caller of a request that needs the store.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub(crate) struct Caller {
     pub(crate) metrics: Metrics,
     /// How replacements say to read on, where the request does not declare it.
     pub(crate) default_means: Vec<RetrievalMeans>,
+    /// The profiles that it may name.
+    pub(crate) profiles: Profiles,
 }
 
 impl FromRequestParts<AppState> for Caller {
@@ -46,6 +49,7 @@ impl FromRequestParts<AppState> for Caller {
             tenant: principal.tenant.clone(),
             metrics: state.metrics().clone(),
             default_means: state.default_means().to_vec(),
+            profiles: state.profiles(),
         })
     }
 }

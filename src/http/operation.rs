@@ -42,10 +42,14 @@ operations! {
     Reference = "reference" needs Read,
     /// The text that stands in the prompt.
     Replacement = "replacement" needs Read,
+    /// Decides one tool result, and stores it where it is too large.
+    Result = "result" needs Save,
     /// Stores an output.
     Save = "save" needs Save,
     /// What is known of an artifact.
     Stat = "stat" needs Read,
+    /// Decides the results of a turn together.
+    Turn = "turn" needs Save,
 }
 
 #[cfg(test)]

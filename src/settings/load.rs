@@ -11,6 +11,7 @@ use figment::{Figment, Metadata, Profile, Provider};
 
 use super::{Settings, known};
 use crate::auth::TokenTable;
+use crate::policy::profiles::Profiles;
 
 const PREFIX: &str = "SPILLBOX_";
 const FILE_SUFFIX: &str = "_FILE";
@@ -162,6 +163,10 @@ pub fn load(
     if let Err(error) = TokenTable::new(&settings.tokens) {
         let origin = origin_of(&figment, "tokens");
         return Err(SettingsError::new(origin, error.key(), error.rule));
+    }
+    if let Err(error) = Profiles::load(&settings.profiles, &BTreeMap::new()) {
+        let origin = origin_of(&figment, &error.key);
+        return Err(SettingsError::new(origin, error.key, error.rule));
     }
     match settings.broken_bound() {
         None => Ok(settings),

@@ -46,7 +46,7 @@ async fn a_malformed_save_stores_nothing(
         long("title", 1_025),
         "completeness=done".to_owned(),
         "completeness=Complete".to_owned(),
-        "profile=hermes".to_owned(),
+        "profile=Hermes".to_owned(),
         "profile=".to_owned(),
         "parent=".to_owned(),
         "parent=..".to_owned(),
