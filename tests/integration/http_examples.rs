@@ -4,7 +4,9 @@
 use axum::http::Method;
 use serde_json::Value;
 
-use crate::support::app::{Backend, Reply, Saved, TestApp};
+use spillbox::artifact::manifest::TombstoneReason;
+
+use crate::support::app::{Backend, Reply, Saved, TestApp, request};
 use crate::support::contract::Contract;
 
 /// What the examples are of: a service that has seen one small save, and one build log.
@@ -39,6 +41,20 @@ impl Stage {
             ("saveArtifact" | "putArtifact", 201) => {
                 let fresh = SMALL.replace("c-7", &format!("c-7-{operation}"));
                 app.save("s-42", &fresh, &plain, "test").await
+            }
+            ("decideResult", 200) => {
+                let path = "/v1/sessions/s-42/results?tool=grep&call_id=c-8";
+                let line = "src/main.rs:1:fn main() {\n".into();
+                app.send(request(Method::POST, path, &plain, line)).await
+            }
+            ("decideTurn", 200) => {
+                app.bury(&self.small, TombstoneReason::Expired).await;
+                let mut turn = shown_request("decideTurn");
+                turn["results"][1]["artifact_id"] = self.small.receipt["artifact_id"].clone();
+                let path = "/v1/sessions/s-42/turns/turn-12";
+                let json = [("content-type", "application/json")];
+                let body = turn.to_string().into();
+                app.send(request(Method::POST, path, &json, body)).await
             }
             ("listArtifacts", 200) => app.get("/v1/sessions/s-42/artifacts").await,
             ("readLines", 200) => app.get(&self.build.at("/lines?offset=4000&limit=2")).await,
@@ -114,6 +130,17 @@ fn settled_text(text: &str) -> String {
         settled.push_str(end);
     }
     settled
+}
+
+/// The example of an operation's JSON request.
+fn shown_request(operation: &str) -> Value {
+    let paths = Contract::shared().document["paths"].as_object().unwrap();
+    let operations = paths
+        .values()
+        .flat_map(|path| path.as_object().unwrap().values());
+    let mut found = operations.filter(|known| known["operationId"] == operation);
+    let body = &found.next().unwrap()["requestBody"];
+    body["content"]["application/json"]["example"].clone()
 }
 
 /// Every example of a reply, with its operation and status.
