@@ -186,7 +186,7 @@ async fn decide(
         save.call_id = Some(call_id.parse()?);
         save.tool = Some(output.tool.clone());
         save.means = vec![RetrievalMeans::Cli];
-        save.render = profile.clone();
+        save.render = Arc::<Profile>::clone(profile);
         let request = ResultRequest {
             save,
             profile: Arc::clone(profile),

@@ -84,11 +84,8 @@ impl Library {
             Ok(Ok(permit)) => Some(permit),
             Ok(Err(_)) | Err(_) => None,
         };
-        let known = match self.replay_stated(request).await {
-            Ok(known) => known,
-            // Asked again, with the bytes at hand, where it matters.
-            Err(_) => None,
-        };
+        // A failure is met again, with the bytes at hand, where it matters.
+        let known = self.replay_stated(request).await.unwrap_or_default();
         let keeping = if permit.is_none() {
             // Without a place: what a caller would get back at most.
             Keeping::UpTo(usize::try_from(MAX_INLINE_TEXT_BYTES).unwrap_or(PART_BYTES))

@@ -261,11 +261,12 @@ async fn every_request_of_a_decision_survives_every_fault(
         }
     }
     assert!(runs > 40, "{runs} runs");
+    if scenarios.len() < SCENARIOS.len() {
+        return;
+    }
     // Only a save compares a body that it meets; its own test hits that.
     coverage.lock().unwrap().hit.insert("head:b".to_owned());
-    if scenarios.len() == SCENARIOS.len() {
-        let seen = coverage.lock().unwrap().seen.clone();
-        assert!(seen.contains("put:d") && seen.contains("get:d"), "{seen:?}");
-    }
+    let seen = coverage.lock().unwrap().seen.clone();
+    assert!(seen.contains("put:d") && seen.contains("get:d"), "{seen:?}");
     none_is_without_a_kill_point(coverage);
 }
