@@ -163,17 +163,8 @@ fn check(scenario: &Scenario, first: &[Answer], again: &[Answer], context: &str)
             assert_eq!(first.action, again.action, "{context}");
             assert_eq!(first.content, again.content, "{context}");
         }
-        if first.action == Decision::Spilled && first.artifact.is_some() {
-            let shown = Content::Text(
-                first
-                    .artifact
-                    .as_ref()
-                    .unwrap()
-                    .head
-                    .replacement
-                    .text
-                    .clone(),
-            );
+        if let (Decision::Spilled, Some(artifact)) = (first.action, &first.artifact) {
+            let shown = Content::Text(artifact.head.replacement.text.clone());
             assert_eq!(first.content, shown, "{context}");
         }
     }
