@@ -6,6 +6,7 @@
 //! to their locator. Then everything is decided again by a second replica that knows nothing but the same
 //! store, and the prompts are compared byte by byte.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::process::Command;
@@ -23,8 +24,10 @@ use spillbox::digest::Sha256Digest;
 use spillbox::ids::{SessionId, SystemIds, Tenant};
 use spillbox::limits::DEFAULT_ORPHAN_TTL;
 use spillbox::policy::clear::{Clearable, DEFAULT_KEPT, clear};
+use spillbox::policy::limit::Limit;
 use spillbox::policy::profile::{Given, Profile};
-use spillbox::policy::profiles;
+use spillbox::policy::profiles::Profiles;
+use spillbox::policy::table::ProfileTable;
 use spillbox::store::SharedStore;
 use spillbox::store::keys::KeySpace;
 use spillbox::store::local::LocalStore;
@@ -61,6 +64,14 @@ async fn main() -> Result<(), Failure> {
     let first = play(&replica(&store_dir).await?, &turns, true).await?;
     println!("\nthe same turns, decided by a second replica on the same store:");
     let second = play(&replica(&store_dir).await?, &turns, false).await?;
+    let extended = first
+        .windows(2)
+        .filter(|pair| pair[1].starts_with(&pair[0]))
+        .count();
+    println!(
+        "turns whose prompt begins with the whole prompt before: {extended} of {}; the others cleared",
+        first.len() - 1
+    );
     let equal = first
         .iter()
         .zip(&second)
@@ -143,6 +154,21 @@ async fn replica(dir: &Path) -> Result<Decider, Failure> {
     )))
 }
 
+/// The limits of this loop: small enough that nothing of size stays unless it is stored, so that it can be
+/// cleared later.
+fn profile() -> Result<Arc<Profile>, Failure> {
+    let table = ProfileTable {
+        inline_limit: Some(Limit::AtMost(8_000)),
+        max_replacement_bytes: Some(6_000),
+        ..ProfileTable::default()
+    };
+    let tables = BTreeMap::from([("loop".to_owned(), table)]);
+    let profiles = Profiles::load(&tables, &BTreeMap::new())?;
+    profiles
+        .get("loop")
+        .ok_or_else(|| "the profile is missing".into())
+}
+
 /// Decides all turns, and returns the prompt after each.
 async fn play(
     decider: &Decider,
@@ -150,14 +176,23 @@ async fn play(
     is_told: bool,
 ) -> Result<Vec<String>, Failure> {
     let session: SessionId = "agent-loop".parse()?;
-    let profile = Arc::new(profiles::default());
+    let profile = profile()?;
+    let mut cleared = 0;
     let mut history: Vec<Shown> = Vec::new();
     let (mut prompts, mut raw_total) = (Vec::new(), 0);
     for (number, outputs) in turns.iter().enumerate() {
         let raw: usize = outputs.iter().map(|output| output.bytes.len()).sum();
         raw_total += raw;
         history.extend(decide(decider, &session, &profile, number, outputs).await?);
-        let prompt = prompt(&history);
+        let mut prompt = prompt_of(&history, cleared);
+        if prompt.len() > CONTEXT_BYTES {
+            // Once, and then not again until the context is full: each clearing costs the prompt cache.
+            cleared = history.len().saturating_sub(DEFAULT_KEPT);
+            prompt = prompt_of(&history, cleared);
+        }
+        if prompt.len() > CONTEXT_BYTES {
+            return Err("the context is full".into());
+        }
         if is_told {
             let saved = 100.0 * (1.0 - prompt.len() as f64 / raw_total.max(1) as f64);
             let results = outputs.len();
@@ -186,7 +221,7 @@ async fn decide(
         save.call_id = Some(call_id.parse()?);
         save.tool = Some(output.tool.clone());
         save.means = vec![RetrievalMeans::Cli];
-        save.render = profile.clone();
+        save.render = Arc::<Profile>::clone(profile);
         let request = ResultRequest {
             save,
             profile: Arc::clone(profile),
@@ -231,9 +266,8 @@ async fn decide(
     Ok(shown.collect())
 }
 
-/// The tool results of the prompt: whole while they fit, the older stored ones cleared once they do not.
-fn prompt(history: &[Shown]) -> String {
-    let whole: usize = history.iter().map(|shown| shown.text.len()).sum();
+/// The tool results of the prompt, the first `cleared` of them as far as they are stored.
+fn prompt_of(history: &[Shown], cleared: usize) -> String {
     let clearable: Vec<_> = history
         .iter()
         .map(|shown| Clearable {
@@ -241,14 +275,9 @@ fn prompt(history: &[Shown]) -> String {
             size_bytes: shown.text.len() as u64,
         })
         .collect();
-    let kept = if whole > CONTEXT_BYTES {
-        DEFAULT_KEPT
-    } else {
-        history.len()
-    };
-    let cleared = clear(&clearable, kept);
-    let texts = history.iter().zip(cleared);
+    let sentences = clear(&clearable, history.len() - cleared);
+    let texts = history.iter().zip(sentences);
     texts
-        .map(|(shown, cleared)| cleared.unwrap_or_else(|| shown.text.clone()) + "\n")
+        .map(|(shown, sentence)| sentence.unwrap_or_else(|| shown.text.clone()) + "\n")
         .collect()
 }

@@ -93,11 +93,8 @@ impl Library {
     ) -> Result<Received, SaveError> {
         let waiting = self.place(request.expected_bytes);
         let mut place = timeout(UPLOAD_QUEUE_TIMEOUT, waiting).await.ok().flatten();
-        let known = match self.replay_stated(request).await {
-            Ok(known) => known,
-            // Asked again, with the bytes at hand, where it matters.
-            Err(_) => None,
-        };
+        // A failure is met again, with the bytes at hand, where it matters.
+        let known = self.replay_stated(request).await.unwrap_or_default();
         let keeping = if place.is_none() {
             Keeping::UpTo(UNPLACED_RESULT_BYTES)
         } else if is_kept_only || known.is_some() || self.options.is_read_only {

@@ -1,5 +1,7 @@
 //! `spillbox lines`: a page of an artifact, by lines, from its end, or from a byte on.
 
+use std::collections::BTreeMap;
+
 use axum::body::to_bytes;
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderValue};
@@ -11,6 +13,7 @@ use crate::cli::download::get;
 use crate::cli::failure::{EXIT_DONE, Failure, Stop};
 use crate::cli::output::{self, Raw};
 use crate::cli::path::ApiPath;
+use crate::cli::profiles::{named, offered};
 use crate::cli::transport::Transport;
 use crate::limits::{DEFAULT_PAGE_LINES, MAX_REPLY_BYTES};
 
@@ -38,6 +41,9 @@ pub struct LinesArgs {
     /// Bytes at most, up to 1048576 [default: 24000]
     #[arg(long, value_name = "N")]
     pub max_bytes: Option<u64>,
+    /// Bounds the page as this profile's own reader would: bytes, lines, characters of a line
+    #[arg(long, value_name = "NAME", conflicts_with = "json")]
+    pub profile: Option<String>,
     /// Where to look.
     #[command(flatten)]
     pub connection: ConnectionArgs,
@@ -55,12 +61,27 @@ pub struct LinesArgs {
 /// The artifact or the page cannot be read.
 pub async fn run(args: &LinesArgs, transport: &Transport) -> Result<u8, Stop> {
     let artifact = artifact_of(&args.locator)?;
+    let profile = match &args.profile {
+        Some(name) => Some(named(&offered(&BTreeMap::new())?, name)?),
+        None => None,
+    };
+    let bounds = profile.as_ref().and_then(|profile| profile.text_bounds);
+    let most_lines = bounds.map(|bounds| bounds.max_lines as u64);
+    let at_most = |wanted: Option<u64>| match most_lines {
+        Some(most) => Some(wanted.unwrap_or(most).min(most)),
+        None => wanted,
+    };
+    let from_end = args
+        .from_end
+        .map(|lines| most_lines.map_or(lines, |most| lines.min(most)));
+    let limit = args.from_end.map_or_else(|| at_most(args.limit), |_| None);
+    let reply_bytes = profile.as_ref().map(|profile| profile.max_reply_bytes);
     let path = ApiPath::artifact(&artifact, "/lines")
         .with("offset", args.offset)
-        .with("limit", args.limit)
-        .with("from_end", args.from_end)
+        .with("limit", limit)
+        .with("from_end", from_end)
         .with("byte_offset", args.byte_offset)
-        .with("max_bytes", args.max_bytes);
+        .with("max_bytes", args.max_bytes.or(reply_bytes));
     let mut request = get(&path)?;
     let accept = if args.json {
         "application/json"
@@ -83,6 +104,11 @@ pub async fn run(args: &LinesArgs, transport: &Transport) -> Result<u8, Stop> {
         }
         return Ok(EXIT_DONE);
     }
+    let page = match bounds.zip(std::str::from_utf8(&page).ok()) {
+        // Only lines that are too long are left to be clipped.
+        Some((bounds, text)) => bounds.apply(text).text().into_bytes().into(),
+        None => page,
+    };
     match Raw::for_stdout(args.raw) {
         Raw::Yes => output::write_bytes(&page)?,
         Raw::No => output::write_bytes(Shown::of(&page).text.as_bytes())?,

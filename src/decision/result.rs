@@ -48,7 +48,7 @@ impl Decider {
         body: BodyStream,
     ) -> Result<Answer, DecideResultError> {
         let decider = self.clone();
-        let work = async move { decider.decide_here(&request, body).await };
+        let work = async move { Box::pin(decider.decide_here(&request, body)).await };
         let ended = self.library.detached(work).await;
         let ended = ended.unwrap_or_else(|| {
             let cause = "the decision ended early".to_owned();

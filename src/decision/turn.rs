@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::measure::{Measure, Measures};
-use crate::artifact::read::ReadError;
 use crate::artifact::request::SaveError;
 use crate::decision::Decider;
 use crate::decision::answer::Answer;
@@ -155,9 +154,9 @@ pub enum DecideTurnError {
         /// What it names.
         artifact: ArtifactId,
     },
-    /// An artifact that it names could not be looked at.
-    #[error(transparent)]
-    Read(#[from] ReadError),
+    /// An artifact that it names could not be looked at, and the profile wants to know.
+    #[error("an artifact of the turn could not be looked at")]
+    NotLookedAt(ErrorCode),
     /// The session cannot be used so, or the profile wants an error where a save fails.
     #[error(transparent)]
     Save(#[from] SaveError),
@@ -169,7 +168,7 @@ impl DecideTurnError {
         match self {
             Self::Invalid(_) => ErrorCode::InvalidBody,
             Self::NoArtifact { .. } => ErrorCode::ArtifactNotFound,
-            Self::Read(error) => error.code(),
+            Self::NotLookedAt(code) => *code,
             Self::Save(error) => error.code(),
         }
     }
@@ -197,7 +196,7 @@ impl Decider {
     /// See [`DecideTurnError`]; nothing is stored by a request that is not well formed.
     pub async fn decide_turn(&self, request: TurnRequest) -> Result<TurnAnswer, DecideTurnError> {
         let decider = self.clone();
-        let work = async move { decider.decide_turn_here(&request).await };
+        let work = async move { Box::pin(decider.decide_turn_here(&request)).await };
         let ended = self.library.detached(work).await;
         ended.unwrap_or_else(|| {
             let cause = "the decision ended early".to_owned();

@@ -5,6 +5,7 @@
 //! winner's choice is ever stored.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -24,6 +25,7 @@ use crate::decision::outcome::{Unsaved, deleted, is_of_the_caller};
 use crate::decision::turn::{DecideTurnError, TurnAnswer, TurnContent, TurnRequest, TurnResult};
 use crate::decision::{Chain, Decider};
 use crate::digest::Sha256Digest;
+use crate::error::ErrorCode;
 use crate::ids::{ArtifactId, ArtifactRef, DecisionId, SessionKey, TurnHash};
 use crate::limits::{
     MAX_INLINE_TEXT_BYTES, MAX_TURN_RECORDS, TURN_READS_AT_ONCE, TURN_SAVES_AT_ONCE,
@@ -31,7 +33,7 @@ use crate::limits::{
 use crate::policy::decide::{Circumstance, Decision, ResultFacts, decide, is_blank};
 use crate::policy::fallback::Seen;
 use crate::policy::frozen::{Action, Frozen, Level, Nearest, ResultRecord, TurnRecord, nearest};
-use crate::policy::profile::{Given, MixedParts};
+use crate::policy::profile::{Given, MixedParts, OnSaveFailure, Profile};
 use crate::policy::template::Template;
 use crate::policy::turn::{Standing, TurnItem, plan};
 
@@ -131,7 +133,17 @@ impl Run<'_> {
         let chain = library
             .existing_chain(tenant, session, self.request.parent.as_ref())
             .await
-            .map_err(SaveError::from)?;
+            .map_err(SaveError::from);
+        let chain = match chain {
+            Ok(chain) => chain,
+            Err(error) if is_of_the_caller(&error) => return Err(error.into()),
+            Err(error) => {
+                for (index, _) in named {
+                    self.entries[index].answer = Some(self.not_looked_at(error.code())?);
+                }
+                return Ok(());
+            }
+        };
         let words = self.decider.templates.newest();
         let finding = named.into_iter().map(|(index, artifact_id)| {
             let chain = &chain;
@@ -141,37 +153,45 @@ impl Run<'_> {
                         session_key: SessionKey::derive(tenant, session),
                         artifact_id,
                     };
-                    match library
-                        .look_up(tenant, &artifact)
-                        .await
-                        .map_err(ReadError::from)?
-                    {
-                        Lookup::Absent => {}
-                        found => return Ok((index, artifact_id, Some(found))),
+                    let found = library.look_up(tenant, &artifact).await;
+                    match found.map_err(ReadError::from) {
+                        Ok(Lookup::Absent) => {}
+                        found => return (index, artifact_id, Some(found)),
                     }
                 }
-                Ok::<_, DecideTurnError>((index, artifact_id, None))
+                (index, artifact_id, None)
             }
         });
         let found: Vec<_> = stream::iter(finding)
             .buffered(TURN_READS_AT_ONCE)
-            .try_collect()
-            .await?;
+            .collect()
+            .await;
         for (index, artifact, found) in found {
-            let entry = &mut self.entries[index];
-            let tool = entry.result.tool.as_deref();
-            entry.answer = Some(match found {
-                Some(Lookup::Live(manifest)) => Answer::spilled(manifest),
-                Some(Lookup::Tombstone(tombstone)) => {
+            let tool = self.entries[index].result.tool.as_deref();
+            let answer = match found {
+                Some(Ok(Lookup::Live(manifest))) => Answer::spilled(manifest),
+                Some(Ok(Lookup::Tombstone(tombstone))) => {
                     deleted(words, tool, tombstone.tombstone.as_str())
                 }
-                Some(Lookup::Absent) | None => {
+                Some(Ok(Lookup::Absent)) | None => {
                     let place = distinct[index];
                     return Err(DecideTurnError::NoArtifact { place, artifact });
                 }
-            });
+                Some(Err(error)) => self.not_looked_at(error.code())?,
+            };
+            self.entries[index].answer = Some(answer);
         }
         Ok(())
+    }
+
+    /// Answers an artifact that cannot be looked at now: what the caller has of it stays.
+    fn not_looked_at(&self, code: ErrorCode) -> Result<Answer, DecideTurnError> {
+        if self.request.profile.on_save_failure == OnSaveFailure::Error {
+            return Err(DecideTurnError::NotLookedAt(code));
+        }
+        let mut answer = Answer::inline(None).because(code.as_str());
+        answer.action = Action::Spilled;
+        Ok(answer)
     }
 
     /// Reads what was decided before. Where that cannot be read, nothing is frozen by this call.
@@ -440,7 +460,7 @@ impl Run<'_> {
         save.tool.clone_from(&result.tool);
         save.media_type = "text/plain; charset=utf-8".to_owned();
         save.means.clone_from(means);
-        save.render = profile.clone();
+        save.render = Arc::<Profile>::clone(profile);
         save
     }
 

@@ -113,7 +113,7 @@ pub(crate) fn describe_result(
     described.call_id = query.parsed("call_id")?;
     described.tool = text(query, "tool", MAX_DESCRIPTION_BYTES)?;
     described.means = budget::means(caller, profile, query.text("means"))?;
-    described.render = profile.clone();
+    described.render = Arc::<Profile>::clone(profile);
     Ok(described)
 }
 

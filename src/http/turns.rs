@@ -238,10 +238,9 @@ impl From<DecideTurnError> for Problem {
     fn from(error: DecideTurnError) -> Self {
         let code = error.code();
         match error {
-            DecideTurnError::Invalid(_) | DecideTurnError::NoArtifact { .. } => {
-                Self::new(code, error.to_string())
-            }
-            DecideTurnError::Read(error) => error.into(),
+            DecideTurnError::Invalid(_)
+            | DecideTurnError::NoArtifact { .. }
+            | DecideTurnError::NotLookedAt(_) => Self::new(code, error.to_string()),
             DecideTurnError::Save(error) => error.into(),
         }
     }

@@ -81,6 +81,26 @@ fn run_prints_what_the_profile_leaves_in_the_prompt() {
 }
 
 #[test]
+fn a_reader_keeps_the_bounds_of_its_profile() {
+    let place = Place::store();
+    let mut body = "q".repeat(3_000);
+    body.push('\n');
+    body.push_str(&"short\n".repeat(9_000));
+    let receipt = place.put("log", body.as_bytes());
+    let locator = receipt["locator"].as_str().unwrap();
+    let page = text(place.ok(&["lines", locator, "--profile", "hermes"]));
+    assert!(
+        page.len() <= 50_100 && page.lines().count() <= 2_001,
+        "{}",
+        page.len()
+    );
+    assert!(page.lines().all(|line| line.len() <= 2_000));
+    assert!(page.contains("1000 bytes omitted"), "{page}");
+    let last = text(place.ok(&["lines", locator, "--profile", "hermes", "--from-end", "3"]));
+    assert_eq!(last, "short\nshort\nshort\n");
+}
+
+#[test]
 fn put_with_a_profile_decides_and_repeats() {
     let place = Place::store();
     write(&place.file("small"), b"small\n");

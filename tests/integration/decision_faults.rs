@@ -163,17 +163,8 @@ fn check(scenario: &Scenario, first: &[Answer], again: &[Answer], context: &str)
             assert_eq!(first.action, again.action, "{context}");
             assert_eq!(first.content, again.content, "{context}");
         }
-        if first.action == Decision::Spilled && first.artifact.is_some() {
-            let shown = Content::Text(
-                first
-                    .artifact
-                    .as_ref()
-                    .unwrap()
-                    .head
-                    .replacement
-                    .text
-                    .clone(),
-            );
+        if let (Decision::Spilled, Some(artifact)) = (first.action, &first.artifact) {
+            let shown = Content::Text(artifact.head.replacement.text.clone());
             assert_eq!(first.content, shown, "{context}");
         }
     }
@@ -261,11 +252,12 @@ async fn every_request_of_a_decision_survives_every_fault(
         }
     }
     assert!(runs > 40, "{runs} runs");
+    if scenarios.len() < SCENARIOS.len() {
+        return;
+    }
     // Only a save compares a body that it meets; its own test hits that.
     coverage.lock().unwrap().hit.insert("head:b".to_owned());
-    if scenarios.len() == SCENARIOS.len() {
-        let seen = coverage.lock().unwrap().seen.clone();
-        assert!(seen.contains("put:d") && seen.contains("get:d"), "{seen:?}");
-    }
+    let seen = coverage.lock().unwrap().seen.clone();
+    assert!(seen.contains("put:d") && seen.contains("get:d"), "{seen:?}");
     none_is_without_a_kill_point(coverage);
 }

@@ -312,6 +312,28 @@ async fn a_store_that_fails_costs_no_turn(
     assert_eq!(actions(&turn), ["spilled", "inline"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_artifact_that_cannot_be_looked_at_leaves_what_the_caller_has() {
+    let app = TestApp::new(Backend::S3).await;
+    let saved = app.put("call_id=a&tool=grep", text("saved", 50)).await;
+    let action = Action::Refuse {
+        status: 403,
+        code: "AccessDenied",
+    };
+    let server = app.s3.as_ref().unwrap();
+    server.fault(Fault::on(Op::Get, action).of_class("a").always());
+    let id = &saved.receipt["artifact_id"];
+    let mut document = json!({"results": [{"call_id": "a", "tool": "grep", "artifact_id": id}]});
+    let replica = app.replica("default").await;
+    let turn = decided_by(&replica, "s", "t", &document).await;
+    let shown = &turn["results"][0];
+    assert_eq!(shown["reason"], "store_denied");
+    assert_eq!((&shown["stored"], shown.get("text")), (&false.into(), None));
+    document["profile"] = json!("workbuddy");
+    let reply = ask_of(&replica, "s", "t", document.to_string()).await;
+    reply.is_problem(ErrorCode::StoreDenied);
+}
+
 #[tokio::test]
 async fn an_empty_turn_and_a_repeated_call_are_answered() {
     let app = TestApp::new(Backend::Memory).await;

@@ -63,6 +63,9 @@ pub(super) fn run(vector: &Vector) -> Option<anyhow::Result<()>> {
         ("freeze", _) if expect.get("child_has").is_some() => cloned(vector),
         ("freeze", _) if has("exempt_tool_result") => exempt_of_turn(vector),
         ("freeze", _) if given["seen"].as_array().is_some_and(Vec::is_empty) => first_pass(vector),
+        ("freeze", _) if vector.when.contains("saved copy is gone") => return None,
+        ("freeze", _) if given["seen"].is_array() => met_again(vector),
+        ("preview", "hermes") if vector.when.contains("message") => worded(vector),
         ("fallback", _) if has("size_probe") => probed(vector),
         ("fallback", _) if expect.get("command_chars_max").is_some() => short_command(vector),
         ("fallback", _) if given["store"] == "hangs" => backlog(),
@@ -70,6 +73,13 @@ pub(super) fn run(vector: &Vector) -> Option<anyhow::Result<()>> {
         ("fallback", "workbuddy-s13") if vector.when == "externalize" => lone_surrogate(vector),
         ("fallback", "dsh") if has("failure") => originals(vector),
         ("fallback", "goose") => warned_original(vector),
+        ("fallback", "claude-code" | "tiny-claw") if has("content") || has("content_chars") => {
+            let text = match given_text(given) {
+                Ok(text) => text,
+                Err(error) => return Some(Err(error)),
+            };
+            profile_of(vector).and_then(|profile| original(&profile, &text))
+        }
         ("fallback", "hermes") if has("host_write") => both_ends(vector),
         _ => return None,
     };
@@ -145,10 +155,14 @@ fn over_limit(vector: &Vector) -> anyhow::Result<()> {
             Some(Value::String(word)) if word == "infinite" => Limit::Never,
             Some(limit) => Limit::deserialize(limit)?,
         };
-        profile
-            .limits
-            .operator
-            .insert("x".to_owned(), ToolLimit { limit, measure });
+        let limits = &mut profile.limits;
+        // What a tool declares is held down to the common limit; what a caller says is not.
+        let map = if name == "declared" {
+            &mut limits.tools
+        } else {
+            &mut limits.operator
+        };
+        map.insert("x".to_owned(), ToolLimit { limit, measure });
     }
     if let Some(most) = given.get("server_annotation_max_chars") {
         circumstances.server_max = most.as_u64();
@@ -396,10 +410,8 @@ fn bounds(max_lines: u64, max_bytes: usize, max_line_chars: usize, keep: Keep) -
 
 /// Limits by lines and bytes: the bounds of a text, with this system's numbers.
 fn inside_bounds(vector: &Vector) -> anyhow::Result<()> {
-    let (lines, bytes) = (
-        number(&vector.given, "lines")?,
-        number(&vector.given, "bytes")?,
-    );
+    let lines = number(&vector.given, "lines")?;
+    let bytes = vector.given["bytes"].as_u64().unwrap_or(lines);
     let limits = bounds(2_000, 51_200, usize::MAX, Keep::Head);
     let lf = usize::try_from(lines)?;
     let text = format!(
@@ -793,6 +805,66 @@ fn first_pass(vector: &Vector) -> anyhow::Result<()> {
     let is_spilled = |name: &&&str| read.results.get(&did(name)) == Some(&Action::Spilled);
     let spilled: Vec<_> = names.iter().filter(is_spilled).collect();
     ensure!(vector.expect["replacements"] == json!(spilled));
+    Ok(())
+}
+
+/// What was seen is met again: as it was decided, whatever the budget is now.
+fn met_again(vector: &Vector) -> anyhow::Result<()> {
+    let seen = Vec::<String>::deserialize(&vector.given["seen"])?;
+    let replacements = &vector.given["replacements"];
+    let action = |name: &str| {
+        if replacements.get(name).is_some() {
+            Action::Spilled
+        } else {
+            Action::Inline
+        }
+    };
+    let decided: Vec<_> = seen
+        .iter()
+        .map(|name| (name.as_str(), action(name)))
+        .collect();
+    let turns = [record(&decided)];
+    let items: Vec<_> = seen
+        .iter()
+        .map(|_| item(90_000, Standing::Frozen))
+        .collect();
+    let plan = turn_of(&profile_of(vector)?, 1, &items, 5);
+    ensure!(plan.spilled.is_empty(), "a decided result was touched");
+    for name in &seen {
+        let level = Level {
+            did: Some(did(name)),
+            turns: &turns,
+            result: None,
+        };
+        let Nearest::ByTurn(frozen) = nearest(&[level]) else {
+            bail!("{name} is not decided")
+        };
+        ensure!(frozen.action == action(name), "{name}: {frozen:?}");
+        let is_repeated = vector.expect.get(name) == replacements.get(name);
+        let is_spilled = frozen.action == Action::Spilled;
+        ensure!(!is_spilled || is_repeated, "{name} is not repeated");
+    }
+    Ok(())
+}
+
+/// What a message states, as far as the case gives its words.
+fn worded(vector: &Vector) -> anyhow::Result<()> {
+    let text = text_of(&vector.given["content"])?;
+    let message = rendered(&profile_of(vector)?, "x", text.as_bytes())?.text;
+    let expect = vector.expect.as_object().context("expectations")?;
+    let mut checked = 0;
+    for (name, value) in expect {
+        let words: Vec<&str> = match value {
+            Value::String(word) if name != "why" => vec![word],
+            Value::Array(words) => words.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        for word in words {
+            ensure!(message.contains(word), "no `{word}` in {message}");
+            checked += 1;
+        }
+    }
+    ensure!(checked > 0, "nothing is expected of the words");
     Ok(())
 }
 
