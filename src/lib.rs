@@ -6,7 +6,7 @@
 //! ```text
 //! L4 wiring   main  cli/  server  open_store  settings  telemetry
 //! L3 edges    http/
-//! L2 domain   artifact/
+//! L2 domain   artifact/  lease/
 //! L1 store    store/
 //! L0 base     clock  limits  error  ids  digest
 //! ```
@@ -18,6 +18,7 @@ pub mod digest;
 pub mod error;
 pub mod http;
 pub mod ids;
+pub mod lease;
 pub mod limits;
 pub mod open_store;
 pub mod server;

@@ -260,3 +260,35 @@ pub const ATTEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// Clocks that differ by more are told as a restriction: ages are compared on the store's clock, and
 /// signatures are refused from 15 minutes on.
 pub const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
+
+/// A lease's transaction id; the systems that hold references make ids of up to this many characters.
+pub const MAX_TRANSACTION_ID_BYTES: usize = 200;
+
+/// An owner's name.
+pub const MAX_OWNER_NAME_BYTES: usize = 64;
+
+/// An owner's own name of a state; entity tags of databases stay far below.
+pub const MAX_OWNER_GENERATION_BYTES: usize = 256;
+
+/// What a person says about a hold or about an operator's action.
+pub const MAX_REASON_BYTES: usize = 800;
+
+/// Entries of one journal record: one batch of callers that met while a write was in flight.
+pub const MAX_RECORD_ENTRIES: usize = 256;
+
+/// Bytes of one journal record: 256 ordinary entries take about half of it.
+pub const MAX_RECORD_BYTES: usize = 256 << 10;
+
+/// Bytes of a checkpoint that are read at most: 100,000 leases of ordinary size.
+pub const MAX_CHECKPOINT_BYTES: u64 = 64 << 20;
+
+/// A committed lease is released this long after its end by the store's date, not before: dates of
+/// replicas of a store may differ, and signatures are refused beyond this difference anyway.
+pub const EXPIRY_MARGIN: Duration = Duration::from_secs(15 * 60);
+
+/// Records between two checkpoints of a small journal, and the longest tail that an open folds without
+/// writing a checkpoint for the next one: 64 parallel reads are four round trips.
+pub const CHECKPOINT_INTERVAL_RECORDS: u64 = 64;
+
+/// Records between two checkpoints of any journal.
+pub const CHECKPOINT_MAX_INTERVAL_RECORDS: u64 = 512;
