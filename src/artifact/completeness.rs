@@ -49,7 +49,9 @@ impl fmt::Display for Completeness {
 
 /// The text names no completeness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("completeness must be complete, upstream_truncated, capped or unknown")]
+#[error(
+    "completeness must be complete, unknown, upstream_truncated or capped, the last two with a colon and what is lost where that is known"
+)]
 pub struct InvalidCompletenessError;
 
 impl FromStr for Completeness {

@@ -184,3 +184,26 @@ async fn the_service_hands_out_the_contract() {
     assert_eq!(reply.header("content-type"), "application/yaml");
     assert_eq!(reply.text(), include_str!("../../openapi.yaml"));
 }
+
+fn accepted(method: &str, path: &str, query: &str) -> bool {
+    let judged = std::panic::catch_unwind(|| {
+        let headers = axum::http::HeaderMap::new();
+        Contract::shared().judge_accepted(method, (path, query), &headers, b"");
+    });
+    judged.is_ok()
+}
+
+#[test]
+fn an_accepted_request_outside_the_contract_fails_its_test() {
+    assert!(accepted("GET", "/a/x/lines", "offset=10&limit=5"));
+    assert!(accepted("HEAD", "/a/x/lines", "offset=10"));
+    for (path, query) in [
+        ("/a/x/lines", "limit=0"),
+        ("/a/x/lines", "limit=many"),
+        ("/a/x/lines", "no_such_parameter=1"),
+        ("/a/x/grep", "pattern=x&mode=glob"),
+        ("/v1/sessions/s/artifacts", "limit=1001"),
+    ] {
+        assert!(!accepted("GET", path, query), "{path}?{query}");
+    }
+}

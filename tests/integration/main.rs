@@ -24,6 +24,7 @@ mod cli_terminal;
 mod conformance;
 mod http_bad_input;
 mod http_contract;
+mod http_examples;
 mod http_grep;
 mod http_list;
 mod http_read;

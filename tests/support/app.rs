@@ -295,10 +295,20 @@ pub(crate) fn request(
     request.body(body).unwrap()
 }
 
-/// Sends any request and holds the reply against the contract.
+/// Sends any request and holds it and the reply against the contract.
 pub(crate) async fn send_to(router: &Router, request: Request<Body>) -> Reply {
+    let contract = Contract::shared();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let headers = request.headers().clone();
+    let (request, sent) = if contract.takes_json(method.as_str(), &path) {
+        let (parts, body) = request.into_parts();
+        let sent = body.collect().await.unwrap().to_bytes();
+        (Request::from_parts(parts, Body::from(sent.clone())), sent)
+    } else {
+        (request, Bytes::new())
+    };
     let response = router.clone().oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let (body, is_cut) = match body.collect().await {
@@ -309,7 +319,10 @@ pub(crate) async fn send_to(router: &Router, request: Request<Body>) -> Reply {
     let kind = parts.headers.get(CONTENT_TYPE);
     let kind = kind.map_or("", |kind| kind.to_str().unwrap());
     let status = parts.status.as_u16();
-    Contract::shared().judge(method.as_str(), &path, status, kind, &body);
+    contract.judge(method.as_str(), &path, status, kind, &body);
+    if parts.status.is_success() {
+        contract.judge_accepted(method.as_str(), (&path, &query), &headers, &sent);
+    }
     Reply {
         status: parts.status,
         headers: parts.headers,
