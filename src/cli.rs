@@ -38,6 +38,7 @@ pub mod stat;
 pub mod steady;
 pub mod store;
 pub mod target;
+pub mod token;
 pub mod transport;
 pub mod upload;
 
@@ -83,6 +84,8 @@ pub enum Command {
     Ls(ls::LsArgs),
     /// Find out by trying whether a store can be trusted
     Doctor(doctor::DoctorArgs),
+    /// Make or hash tokens for the settings of a service
+    Token(token::TokenArgs),
 }
 
 /// Runs the program.
@@ -122,9 +125,11 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             start_logs(LevelFilter::OFF)?;
             Box::pin(doctor::run(args, variables.store.as_deref())).await
         }
+        Command::Token(args) => token::run(args),
         Command::Run(args) => {
             start_logs(LevelFilter::OFF)?;
             // Decided before the tool runs: wrong usage must not cost a run.
+            let variables = variables.with_token(&args.connection)?;
             let place = choose_place(&args.connection, &variables, None)?;
             Box::pin(run::run(args, &variables, Target::of(place)?)).await
         }
@@ -174,7 +179,8 @@ async fn ask(
     command: impl AsyncFnOnce(&Transport) -> Result<u8, Stop>,
 ) -> Result<u8, Stop> {
     start_logs(LevelFilter::OFF)?;
-    let place = choose_place(connection, variables, locator)?;
+    let variables = variables.with_token(connection)?;
+    let place = choose_place(connection, &variables, locator)?;
     let transport = Target::of(place)?.open().await?;
     let ended = tokio::select! {
         ended = Box::pin(command(&transport)) => ended,

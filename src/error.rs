@@ -41,8 +41,12 @@ error_codes! {
     BodyTooLarge = "body_too_large",
     /// The body's digest is not the one that the request stated.
     DigestMismatch = "digest_mismatch",
+    /// A service without tokens was asked under a host name that is not its own.
+    HostNotAllowed = "host_not_allowed",
     /// The same output was collected more often than a call record can say.
     IncarnationsExhausted = "incarnations_exhausted",
+    /// The token lacks the scope that the operation needs; `detail` names it.
+    InsufficientScope = "insufficient_scope",
     /// A defect of the service.
     Internal = "internal",
     /// A header is malformed.
@@ -87,6 +91,8 @@ error_codes! {
     StoreThrottled = "store_throttled",
     /// The store cannot be reached or fails.
     StoreUnavailable = "store_unavailable",
+    /// The request presents no bearer token, or none of this service.
+    Unauthenticated = "unauthenticated",
 }
 
 impl ErrorCode {
@@ -110,7 +116,8 @@ impl ErrorCode {
             Self::IncarnationsExhausted | Self::ParentConflict => StatusCode::CONFLICT,
             Self::PreviewBudgetTooSmall => StatusCode::UNPROCESSABLE_ENTITY,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::ReadOnly => StatusCode::FORBIDDEN,
+            Self::HostNotAllowed => StatusCode::MISDIRECTED_REQUEST,
+            Self::InsufficientScope | Self::ReadOnly => StatusCode::FORBIDDEN,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -121,6 +128,7 @@ impl ErrorCode {
             | Self::StoreThrottled
             | Self::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
         }
     }
 
@@ -141,7 +149,9 @@ impl ErrorCode {
             | Self::BodyCorrupt
             | Self::BodyTooLarge
             | Self::DigestMismatch
+            | Self::HostNotAllowed
             | Self::IncarnationsExhausted
+            | Self::InsufficientScope
             | Self::Internal
             | Self::InvalidHeader
             | Self::InvalidParameter
@@ -155,7 +165,8 @@ impl ErrorCode {
             | Self::RangeNotSatisfiable
             | Self::ReadOnly
             | Self::RouteNotFound
-            | Self::StoreFormatUnsupported => false,
+            | Self::StoreFormatUnsupported
+            | Self::Unauthenticated => false,
         }
     }
 
@@ -178,7 +189,9 @@ impl ErrorCode {
             | Self::BodyIncomplete
             | Self::BodyTooLarge
             | Self::DigestMismatch
+            | Self::HostNotAllowed
             | Self::IncarnationsExhausted
+            | Self::InsufficientScope
             | Self::InvalidHeader
             | Self::InvalidParameter
             | Self::InvalidPattern
@@ -193,7 +206,8 @@ impl ErrorCode {
             | Self::RequestTimeout
             | Self::RouteNotFound
             | Self::Saturated
-            | Self::StoreFormatUnsupported => true,
+            | Self::StoreFormatUnsupported
+            | Self::Unauthenticated => true,
         }
     }
 
@@ -206,7 +220,9 @@ impl ErrorCode {
             Self::BodyIncomplete => "Request body incomplete",
             Self::BodyTooLarge => "Request body too large",
             Self::DigestMismatch => "Digest mismatch",
+            Self::HostNotAllowed => "Host name not allowed",
             Self::IncarnationsExhausted => "Call saved and collected too often",
+            Self::InsufficientScope => "Insufficient scope",
             Self::Internal => "Internal error",
             Self::InvalidHeader => "Invalid header",
             Self::InvalidParameter => "Invalid parameter",
@@ -229,6 +245,7 @@ impl ErrorCode {
             Self::StoreOutcomeUnknown => "Outcome of a store write unknown",
             Self::StoreThrottled => "Store asks to slow down",
             Self::StoreUnavailable => "Store unavailable",
+            Self::Unauthenticated => "Authentication needed",
         }
     }
 
@@ -249,7 +266,13 @@ impl ErrorCode {
             Self::DigestMismatch => {
                 "the bytes changed on the way or the header is of other bytes; send both again; nothing was stored"
             }
+            Self::HostNotAllowed => {
+                "ask http://127.0.0.1 or http://localhost with the service's port; for another name the operator sets server.public_url, or tokens"
+            }
             Self::IncarnationsExhausted => "save under another call_id",
+            Self::InsufficientScope => {
+                "use a token that has the scope named in `detail`; the operator grants it in [[tokens]]"
+            }
             Self::Internal => "report the request_id to the operator",
             Self::InvalidHeader => "correct the header named in `detail`; nothing was done",
             Self::InvalidParameter => "correct the parameter named in `detail`; nothing was done",
@@ -288,6 +311,9 @@ impl ErrorCode {
             }
             Self::StoreThrottled => "retry after the time in Retry-After with the same call_id",
             Self::StoreUnavailable => "retry after the time in Retry-After with the same call_id",
+            Self::Unauthenticated => {
+                "send `Authorization: Bearer TOKEN` with a token of this service; the commands take it from SPILLBOX_TOKEN or --token-file"
+            }
         }
     }
 

@@ -376,26 +376,31 @@ impl SystemIds {
     pub fn shared() -> SharedIds {
         Arc::new(Self::default())
     }
+}
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that reads the system's randomness"
-    )]
-    fn random() -> [u8; 10] {
-        let mut bytes = [0; 10];
-        getrandom::fill(&mut bytes)
-            .expect("the operating system has a random source; without one no id is safe");
-        bytes
-    }
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the system's randomness"
+)]
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .expect("the operating system has a random source; without one no id is safe");
+    bytes
+}
+
+/// Returns 256 bits from the operating system's random source, for a new token.
+pub fn random_secret() -> [u8; 32] {
+    random()
 }
 
 impl IdSource for SystemIds {
     fn artifact_id(&self, now: Timestamp) -> ArtifactId {
-        ArtifactId::new(next_millis(&self.last_millis, now), Self::random())
+        ArtifactId::new(next_millis(&self.last_millis, now), random())
     }
 
     fn uuid(&self, now: Timestamp) -> Uuid {
-        uuid_v7(now, Self::random())
+        uuid_v7(now, random())
     }
 }
 

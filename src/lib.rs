@@ -4,14 +4,16 @@
 //! The layers, top down; imports point down only (`tests/layering.rs`):
 //!
 //! ```text
-//! L4 wiring   main  cli/  server  open_store  settings  telemetry
+//! L4 wiring   main  cli/  server  open_store  settings  telemetry  audit_log
 //! L3 edges    http/
-//! L2 domain   artifact/  lease/
+//! L2 domain   artifact/  auth/  lease/
 //! L1 store    store/
 //! L0 base     clock  limits  error  ids  digest
 //! ```
 
 pub mod artifact;
+pub mod audit_log;
+pub mod auth;
 pub mod cli;
 pub mod clock;
 pub mod digest;

@@ -292,3 +292,33 @@ pub const CHECKPOINT_INTERVAL_RECORDS: u64 = 64;
 
 /// Records between two checkpoints of any journal.
 pub const CHECKPOINT_MAX_INTERVAL_RECORDS: u64 = 512;
+
+/// A bearer token's text. Random tokens have 32 to 64 characters; signed ones of other systems, which an
+/// operator may reuse as opaque words, stay under this.
+pub const MAX_TOKEN_BYTES: usize = 512;
+
+/// A token that an operator chose: 16 bytes of a random alphabet are beyond guessing over a network.
+pub const MIN_TOKEN_BYTES: usize = 16;
+
+/// A principal's name: it stands in every log line and metric label of its requests.
+pub const MAX_PRINCIPAL_NAME_BYTES: usize = 64;
+
+/// Tokens of a configuration: every presented token is compared with all of them, 32 bytes each, which
+/// takes microseconds.
+pub const MAX_TOKENS: usize = 1_024;
+
+/// Audit lines that are waiting or whose requests are running: 8,192 of about 400 bytes. A second of a busy
+/// replica, so that the pauses of an ordinary disk are not felt.
+pub const AUDIT_QUEUE_LINES: usize = 8 << 10;
+
+/// A request waits this long for a place in the audit stream, then it is refused: nothing runs unrecorded.
+pub const AUDIT_WAIT: Duration = Duration::from_secs(5);
+
+/// Audit lines of one write: a few hundred KiB.
+pub const AUDIT_BATCH_LINES: usize = 1 << 10;
+
+/// Pause between two tries to write the audit stream.
+pub const AUDIT_RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Time that the last audit lines have when the service ends.
+pub const AUDIT_END_TIME: Duration = Duration::from_secs(5);

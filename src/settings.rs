@@ -10,12 +10,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::auth::TokenEntry;
 use crate::limits;
 
+mod access;
 mod load;
 mod public_url;
 mod store_url;
 
+pub use access::AccessSettings;
 pub use load::{Environment, Flag, SettingsError, load};
 pub use public_url::{PublicUrl, PublicUrlError};
 pub use store_url::{StoreUrl, StoreUrlError};
@@ -35,6 +38,12 @@ pub struct Settings {
     /// `[gc]`
     #[serde(default)]
     pub gc: GcSettings,
+    /// `[access]`
+    #[serde(default)]
+    pub access: AccessSettings,
+    /// `[[tokens]]`
+    #[serde(default)]
+    pub tokens: Vec<TokenEntry>,
 }
 
 /// `[server]`: where the service listens and how clients name it.

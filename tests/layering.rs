@@ -6,7 +6,7 @@
 //! | L1 store | store | L0, store | `aws_*` in `store/s3*` only; the file system in `store/local*` (and L4) only |
 //! | L2 domain | artifact, policy, lease, gc, auth | L0, L1, itself; gc: lease, artifact; lease, policy: artifact | |
 //! | L3 edges | http, mcp | L0, L2, L3 | axum, tower, hyper (and L4) |
-//! | L4 wiring | main, cli, server, open_store, settings, telemetry | everything | anyhow, clap, figment, indicatif, reqwest, … |
+//! | L4 wiring | main, cli, server, open_store, settings, telemetry, audit_log | everything | anyhow, clap, figment, indicatif, reqwest, … |
 //!
 //! It reads names, not types: comments, literals and `#[cfg(test)]` items are blanked out, then every
 //! `crate::…`, `super::…` that leaves its module, and every path that begins with an outside crate is
@@ -26,6 +26,7 @@ const STORE: &[&str] = &["store"];
 const DOMAIN: &[&str] = &["artifact", "auth", "gc", "lease", "policy"];
 const EDGES: &[&str] = &["http", "mcp"];
 const WIRING: &[&str] = &[
+    "audit_log",
     "cli",
     "main",
     "open_store",

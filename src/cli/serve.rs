@@ -3,7 +3,6 @@
 //! It listens at once and answers 503 until its store is open, so that an orchestrator sees a process
 //! that lives and is not ready yet instead of a refused connection.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,11 +10,10 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::artifact::locator::LocatorBase;
 use crate::cli::failure::{EXIT_DONE, EXIT_REFUSED, Failure, Stop};
-use crate::cli::store::{default_tenant, failure_of, settings};
+use crate::cli::store::{failure_of, settings};
 use crate::clock::SystemClock;
 use crate::http::app::{AppState, router};
 use crate::http::request_id::RequestIds;
@@ -28,6 +26,10 @@ use crate::settings::{Flag, Settings, StoreSettings, StoreUrl};
 use crate::store::SharedStore;
 use crate::store::attest::{Attestation, Verdict, attest_or_reuse};
 use crate::store::keys::KeySpace;
+
+mod access;
+
+use access::CheckedAccess;
 
 /// How often a running service looks whether its attestation, valid for a day, is still good: two
 /// small reads and a write, which also notice that versioning was switched or the store is full.
@@ -52,6 +54,9 @@ pub struct ServeArgs {
     /// A TOML file with settings; spillbox.example.toml explains them
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Append a JSON line about each read and save to a file, or to stdout [default: nowhere]
+    #[arg(long, value_name = "FILE|stdout")]
+    pub audit_log: Option<String>,
     /// Serve what is there and write nothing; also works on a store that attestation refuses
     #[arg(long)]
     pub read_only: bool,
@@ -63,7 +68,7 @@ pub struct ServeArgs {
 /// The settings are refused, the address cannot be had, or the store cannot be used.
 pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, Stop> {
     let settings = settings(args.config.as_deref(), &args.flags(store_variable))?;
-    refuse_open_listener(settings.server.listen)?;
+    let access = CheckedAccess::of(&settings)?;
     let cannot =
         |what: &str, error: std::io::Error| Failure::new(format!("cannot {what}: {error}"));
     let shutdown = shutdown_signal().map_err(|error| cannot("install signal handlers", error))?;
@@ -77,10 +82,11 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     let public_url = settings.server.public_url_at(bound).to_string();
     let base = LocatorBase::service(&public_url)
         .map_err(|error| Failure::usage(format!("server.public_url: {error}")))?;
-    let state = AppState::starting(default_tenant(), vec![RetrievalMeans::Http]);
     let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
-    let router = router(state.clone(), request_ids);
     info!(public_url, store = %settings.store.url, "listening on http://{bound}");
+    let (callers, audit) = access.begin(&public_url);
+    let state = AppState::with_rules(callers);
+    let router = router(state.clone(), request_ids);
     let stop = CancellationToken::new();
     let shutdown = {
         let (stop, state) = (stop.clone(), state.clone());
@@ -119,6 +125,9 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     if let Some(library) = state.library() {
         library.drain().await;
     }
+    if let Some(audit) = audit {
+        audit.finish().await;
+    }
     opened?;
     info!("stopped");
     Ok(EXIT_DONE)
@@ -138,6 +147,7 @@ impl ServeArgs {
         [
             flag("--listen", "server.listen", self.listen.as_deref()),
             store,
+            flag("--audit-log", "access.audit_log", self.audit_log.as_deref()),
             flag(
                 "--public-url",
                 "server.public_url",
@@ -148,17 +158,6 @@ impl ServeArgs {
         .flatten()
         .collect()
     }
-}
-
-/// Without tokens everybody who reaches the address may read and write.
-fn refuse_open_listener(listen: SocketAddr) -> Result<(), Failure> {
-    if listen.ip().is_loopback() {
-        return Ok(());
-    }
-    Err(Failure::usage(format!(
-        "server.listen is {listen}, but no [[tokens]] are set: anybody who reaches it could read everything"
-    ))
-    .with_hint("listen on 127.0.0.1, or set [[tokens]] in the settings file"))
 }
 
 /// Attests and opens the store; one that does not answer is tried again until the service ends.
@@ -300,24 +299,4 @@ fn refusal(url: &StoreUrl, attestation: &Attestation) -> Failure {
     ))
     .with_hint("`spillbox doctor` shows what was seen; --read-only serves what is there")
     .with_exit(EXIT_REFUSED)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_loopback_is_served_without_tokens() {
-        for good in ["127.0.0.1:8787", "127.1.2.3:0", "[::1]:1"] {
-            assert!(
-                refuse_open_listener(good.parse().unwrap()).is_ok(),
-                "{good}"
-            );
-        }
-        for open in ["0.0.0.0:8787", "[::]:1", "192.168.0.1:80"] {
-            let failure = refuse_open_listener(open.parse().unwrap()).unwrap_err();
-            assert_eq!(failure.exit, 2);
-            assert!(failure.to_string().contains("tokens"), "{failure}");
-        }
-    }
 }

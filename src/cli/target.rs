@@ -2,6 +2,7 @@
 
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::locator::LocatorBase;
+use crate::auth::Authenticator;
 use crate::cli::connection::{Place, Token};
 use crate::cli::failure::Failure;
 use crate::cli::output;
@@ -81,7 +82,11 @@ async fn open_store(settings: &Settings, cli_args: Vec<String>) -> Result<Transp
     let library = open_library(settings, LocatorBase::Store, cli_args)
         .await
         .map_err(|error| failure_of(&error, url))?;
-    let state = AppState::opened(library.clone(), default_tenant(), vec![RetrievalMeans::Cli]);
+    let state = AppState::opened(
+        library.clone(),
+        Authenticator::anonymous(default_tenant()),
+        vec![RetrievalMeans::Cli],
+    );
     let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
     Ok(Transport::Store(Box::new(StoreTransport {
         router: router(state, request_ids),

@@ -5,6 +5,7 @@ use axum::http::request::Parts;
 
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
+use crate::auth::Principal;
 use crate::error::ErrorCode;
 use crate::http::app::AppState;
 use crate::http::problem::Problem;
@@ -15,7 +16,9 @@ use crate::ids::Tenant;
 pub(crate) struct Caller {
     /// The artifacts.
     pub(crate) library: Library,
-    /// The tenant that the request acts in.
+    /// Who it is.
+    pub(crate) principal: Principal,
+    /// The tenant that the request acts in: the principal's.
     pub(crate) tenant: Tenant,
     /// How replacements say to read on, where the request does not declare it.
     pub(crate) default_means: Vec<RetrievalMeans>,
@@ -24,14 +27,20 @@ pub(crate) struct Caller {
 impl FromRequestParts<AppState> for Caller {
     type Rejection = Problem;
 
-    async fn from_request_parts(_: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        // Only the gate puts a principal there; a handler that it does not guard has no caller.
+        let Some(principal) = parts.extensions.get::<Principal>() else {
+            let detail = "the route has no gate, so nobody may use it";
+            return Err(Problem::new(ErrorCode::Internal, detail));
+        };
         let Some(library) = state.library() else {
             let detail = "the service has not opened its store yet";
             return Err(Problem::new(ErrorCode::StoreUnavailable, detail));
         };
         Ok(Self {
             library: library.clone(),
-            tenant: state.tenant().clone(),
+            principal: principal.clone(),
+            tenant: principal.tenant.clone(),
             default_means: state.default_means().to_vec(),
         })
     }

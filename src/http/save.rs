@@ -10,8 +10,11 @@ use futures_util::{StreamExt, TryStreamExt};
 use crate::artifact::completeness::parse_with_loss;
 use crate::artifact::hint::parse_means;
 use crate::artifact::request::{BodyError, BodyStream, SaveRequest};
+use crate::auth::Scope;
+use crate::http::audit::AuditSubject;
 use crate::http::caller::Caller;
 use crate::http::condition::EntityTag;
+use crate::http::gate::require;
 use crate::http::problem::Problem;
 use crate::http::query::{InvalidParameterError, Query};
 use crate::http::reply;
@@ -54,9 +57,11 @@ pub(crate) async fn save(
     let mut reply = reply::json(status, &receipt);
     let headers = reply.headers_mut();
     headers.insert(ETAG, EntityTag::of(&receipt.digest).to_header());
+    let artifact = saved.manifest.head.artifact_ref();
     if let Ok(location) = HeaderValue::try_from(&receipt.locator) {
         headers.insert(LOCATION, location);
     }
+    reply.extensions_mut().insert(AuditSubject(artifact));
     Ok(reply)
 }
 
@@ -72,6 +77,10 @@ fn describe(
     described.expected_bytes = stated_length(headers)?;
     described.expected_digest = stated_digest(headers)?;
     described.parent = query.parsed("parent")?;
+    // A fork replays what its parents hold, so who names one must be allowed to read it.
+    if described.parent.is_some() {
+        require(&caller.principal, Scope::Read)?;
+    }
     described.call_id = query.parsed("call_id")?;
     let description = |name| text(query, name, MAX_DESCRIPTION_BYTES);
     described.tool = description("tool")?;

@@ -10,6 +10,7 @@ use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 
 use super::Settings;
+use crate::auth::TokenTable;
 
 const PREFIX: &str = "SPILLBOX_";
 const FILE_SUFFIX: &str = "_FILE";
@@ -27,7 +28,11 @@ pub struct SettingsError {
 }
 
 impl SettingsError {
-    fn new(origin: impl Into<String>, key: impl Into<String>, rule: impl Into<String>) -> Self {
+    pub(super) fn new(
+        origin: impl Into<String>,
+        key: impl Into<String>,
+        rule: impl Into<String>,
+    ) -> Self {
         Self {
             origin: origin.into(),
             key: key.into(),
@@ -153,6 +158,11 @@ pub fn load(
     let settings: Settings = figment
         .extract()
         .map_err(|error| explain(&figment, error))?;
+    // Those of `access.tokens_from` are read by who serves; commands must not need that file.
+    if let Err(error) = TokenTable::new(&settings.tokens) {
+        let origin = origin_of(&figment, "tokens");
+        return Err(SettingsError::new(origin, error.key(), error.rule));
+    }
     match settings.broken_bound() {
         None => Ok(settings),
         Some((key, rule)) => Err(SettingsError::new(origin_of(&figment, key), key, rule)),
@@ -217,6 +227,10 @@ fn explain(figment: &Figment, error: figment::Error) -> SettingsError {
             path.push(field.clone());
         }
         format!("unknown setting; known here: {}", known.join(", "))
+    } else if let Kind::MissingField(field) = &error.kind
+        && path.first().is_some_and(|section| section == "tokens")
+    {
+        format!("has no {field}")
     } else if let Kind::MissingField(_) = &error.kind {
         // The one setting without a fixed default.
         path = vec!["store".to_owned(), "url".to_owned()];
@@ -229,5 +243,21 @@ fn explain(figment: &Figment, error: figment::Error) -> SettingsError {
         Some(metadata) => describe(metadata),
         None => "settings".to_owned(),
     };
-    SettingsError::new(origin, key, rule)
+    SettingsError::new(origin, with_indexes(&path), rule)
+}
+
+/// Writes a path as `tokens[2].sha256`.
+fn with_indexes(path: &[String]) -> String {
+    let mut key = String::new();
+    for part in path {
+        if part.bytes().all(|b| b.is_ascii_digit()) {
+            key.push_str(&format!("[{part}]"));
+        } else {
+            if !key.is_empty() {
+                key.push('.');
+            }
+            key.push_str(part);
+        }
+    }
+    key
 }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use spillbox::error::ErrorCode;
-use spillbox::http::app::paths;
+use spillbox::http::app::route_table;
+use spillbox::http::route::Guard;
 
 use crate::support::app::{Backend, TestApp};
 use crate::support::contract::Contract;
@@ -31,16 +32,33 @@ fn concrete(template: &str) -> String {
 
 #[test]
 fn every_path_has_a_route_and_every_route_a_path() {
-    let routed: BTreeSet<_> = paths().into_iter().collect();
+    let routed: BTreeSet<_> = route_table().into_iter().map(|(path, _)| path).collect();
     let described = document()["paths"].as_object().unwrap();
     let described: BTreeSet<_> = described.keys().map(String::as_str).collect();
     assert_eq!(routed, described);
 }
 
+#[test]
+fn each_operation_names_the_scope_that_its_route_asks_for() {
+    for (template, methods) in route_table() {
+        for (method, guard) in methods {
+            let name = method.as_str().to_ascii_lowercase();
+            let stated = &document()["paths"][template][&name]["security"];
+            let needed = match guard {
+                Guard::Public => json!([]),
+                Guard::Needs(operation) => {
+                    json!([{"bearerToken": [operation.scope().as_str()]}, {}])
+                }
+            };
+            assert_eq!(*stated, needed, "{method} {template}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_operation_is_answered_and_every_other_method_refused() {
     let app = TestApp::new(Backend::Memory).await;
-    for template in paths() {
+    for (template, _) in route_table() {
         for method in METHODS {
             let reply = app.ask(method.clone(), &concrete(template), &[]).await;
             let name = method.as_str().to_ascii_lowercase();

@@ -22,6 +22,7 @@ mod cli_serve;
 mod cli_signals;
 mod cli_terminal;
 mod conformance;
+mod http_access;
 mod http_bad_input;
 mod http_contract;
 mod http_examples;

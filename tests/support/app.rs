@@ -18,6 +18,7 @@ use spillbox::artifact::hint::RetrievalMeans;
 use spillbox::artifact::library::{Library, LibraryOptions};
 use spillbox::artifact::locator::LocatorBase;
 use spillbox::artifact::manifest::{Tombstone, TombstoneReason};
+use spillbox::auth::{Authenticator, Scope, TokenEntry, TokenTable};
 use spillbox::clock::{Clock, ManualClock, SharedClock, SystemClock};
 use spillbox::digest::Sha256Digest;
 use spillbox::error::ErrorCode;
@@ -123,7 +124,7 @@ impl TestApp {
         adjust(&mut options);
         let library = library(&store, &clock, 1, options).await;
         let means = vec![RetrievalMeans::Http];
-        let state = AppState::opened(library, Tenant::default(), means);
+        let state = AppState::opened(library, Authenticator::anonymous(Tenant::default()), means);
         let ids = RequestIds::new(shared(&clock), Arc::new(SeededIds::new(2)));
         Self {
             router: router(state.clone(), ids),
@@ -153,8 +154,22 @@ impl TestApp {
             ..LibraryOptions::default()
         };
         let library = library(&self.store, &self.clock, 3, options).await;
-        let state = AppState::opened(library, tenant.parse().unwrap(), Vec::new());
+        let state = AppState::opened(
+            library,
+            Authenticator::anonymous(tenant.parse().unwrap()),
+            Vec::new(),
+        );
         let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(4)));
+        router(state, ids)
+    }
+
+    /// The same service over the same artifacts and caches, for callers with these tokens only.
+    pub(crate) fn guarded(&self, tokens: &[TokenEntry]) -> Router {
+        let table = TokenTable::new(tokens).unwrap();
+        let library = self.state.library().unwrap().clone();
+        let means = vec![RetrievalMeans::Http];
+        let state = AppState::opened(library, Authenticator::Tokens(table), means);
+        let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(5)));
         router(state, ids)
     }
 
@@ -279,6 +294,16 @@ async fn library(
         .unwrap();
     let ids = Arc::new(SeededIds::new(seed));
     Library::new(Arc::clone(store), keys, format, shared(clock), ids, options)
+}
+
+/// An entry of the configuration for a token.
+pub(crate) fn token(text: &str, tenant: &str, scopes: &[Scope]) -> TokenEntry {
+    TokenEntry {
+        sha256: Sha256Digest::of(text.as_bytes()).to_hex(),
+        tenant: tenant.to_owned(),
+        scopes: scopes.iter().map(|scope| scope.to_string()).collect(),
+        name: None,
+    }
 }
 
 /// Builds a request as a client sends it.

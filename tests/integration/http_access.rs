@@ -1,0 +1,197 @@
+//! Every route, tried by everybody who may not: the table of routes is the service's own, so that a new
+//! one is tried as well.
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, StatusCode};
+use rstest::rstest;
+use spillbox::auth::{Scope, TokenEntry};
+use spillbox::error::ErrorCode;
+use spillbox::http::app::route_table;
+use spillbox::http::operation::Operation;
+use spillbox::http::route::Guard;
+
+use crate::support::app::{Backend, Reply, Saved, TestApp, request, send_to, token};
+
+const OWN: &str = "sbx_own-0123456789abcdef";
+const FOREIGN: &str = "sbx_foreign-0123456789abcdef";
+const UNKNOWN: &str = "sbx_unknown-0123456789abcdef";
+
+/// A token with every scope but one.
+fn without(scope: Scope) -> String {
+    format!("sbx_without-{scope}-0123456789")
+}
+
+fn tokens() -> Vec<TokenEntry> {
+    let all = Scope::ALL.as_slice();
+    let mut tokens = vec![token(OWN, "acme", all), token(FOREIGN, "other", all)];
+    for missing in Scope::ALL {
+        let rest: Vec<_> = Scope::ALL.into_iter().filter(|s| *s != missing).collect();
+        tokens.push(token(&without(missing), "acme", &rest));
+    }
+    tokens
+}
+
+/// A service with tokens, and an artifact of `acme` in it.
+struct Guarded {
+    app: TestApp,
+    router: Router,
+    saved: Saved,
+}
+
+impl Guarded {
+    async fn new(backend: Backend) -> Self {
+        let app = TestApp::new(backend).await;
+        let router = app.guarded(&tokens());
+        let path = "/v1/sessions/s/artifacts?call_id=c&tool=t";
+        let reply = ask(&router, Method::POST, path, Some(OWN), &[]).await;
+        assert_eq!(reply.status, StatusCode::CREATED, "{}", reply.text());
+        let saved = Saved::of(&reply);
+        Self { app, router, saved }
+    }
+
+    async fn ask(&self, method: Method, path: &str, token: Option<&str>) -> Reply {
+        ask(&self.router, method, path, token, &[]).await
+    }
+
+    /// A path of the template that leads to the artifact, with what its operation cannot do without.
+    fn path(&self, template: &str) -> String {
+        let locator = self.saved.path.strip_prefix("/a/").unwrap();
+        fill(template, locator)
+    }
+
+    fn store_requests(&self) -> usize {
+        let server = self.app.s3.as_ref();
+        server.map_or(0, |server| server.log().entries().len())
+    }
+}
+
+fn fill(template: &str, locator: &str) -> String {
+    let path = template
+        .replace("{session}", "s")
+        .replace("{locator}", locator);
+    assert!(
+        !path.contains('{'),
+        "a place holder without a value: {path}"
+    );
+    if template.ends_with("/grep") {
+        format!("{path}?pattern=content")
+    } else {
+        path
+    }
+}
+
+async fn ask(
+    router: &Router,
+    method: Method,
+    path: &str,
+    token: Option<&str>,
+    headers: &[(&str, &str)],
+) -> Reply {
+    let bearer = token.map(|token| format!("Bearer {token}"));
+    let mut headers = headers.to_vec();
+    if let Some(bearer) = &bearer {
+        headers.push(("Authorization", bearer));
+    }
+    let body = if method == Method::POST || method == Method::PUT {
+        let whose = if token == Some(FOREIGN) {
+            "theirs"
+        } else {
+            "acme's"
+        };
+        Body::from(format!("content: {whose}"))
+    } else {
+        Body::empty()
+    };
+    send_to(router, request(method, path, &headers, body)).await
+}
+
+/// Every guarded method of every path; HEAD wherever there is GET.
+fn guarded_methods() -> Vec<(Method, &'static str, Operation)> {
+    let mut all = Vec::new();
+    for (template, methods) in route_table() {
+        for (method, guard) in methods {
+            let Guard::Needs(operation) = guard else {
+                continue;
+            };
+            if method == Method::GET {
+                all.push((Method::HEAD, template, operation));
+            }
+            all.push((method, template, operation));
+        }
+    }
+    assert!(all.len() >= 18, "{}", all.len());
+    all
+}
+
+fn challenge(reply: &Reply) -> &str {
+    reply.header("www-authenticate")
+}
+
+#[rstest]
+#[tokio::test]
+async fn every_route_lets_in_exactly_who_may(
+    #[values(Backend::Memory, Backend::Local, Backend::S3)] backend: Backend,
+) {
+    let guarded = Guarded::new(backend).await;
+    for (method, template, operation) in guarded_methods() {
+        let path = guarded.path(template);
+        let place = format!("{method} {path}");
+        let before = guarded.store_requests();
+
+        let nobody = guarded.ask(method.clone(), &path, None).await;
+        assert_eq!(nobody.status, StatusCode::UNAUTHORIZED, "{place}");
+        assert_eq!(challenge(&nobody), "Bearer", "{place}");
+
+        let unknown = guarded.ask(method.clone(), &path, Some(UNKNOWN)).await;
+        assert_eq!(unknown.status, StatusCode::UNAUTHORIZED, "{place}");
+        assert_eq!(challenge(&unknown), "Bearer error=\"invalid_token\"");
+
+        let scope = operation.scope();
+        let lacking = without(scope);
+        let lacking = guarded.ask(method.clone(), &path, Some(&lacking)).await;
+        assert_eq!(lacking.status, StatusCode::FORBIDDEN, "{place}");
+        assert_eq!(
+            challenge(&lacking),
+            format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"")
+        );
+        if method != Method::HEAD {
+            nobody.is_problem(ErrorCode::Unauthenticated);
+            unknown.is_problem(ErrorCode::Unauthenticated);
+            let problem = lacking.is_problem(ErrorCode::InsufficientScope);
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.contains(&format!("`{scope}`")), "{detail}");
+        }
+        assert_eq!(guarded.store_requests(), before, "{place}: refused");
+
+        let own = guarded.ask(method.clone(), &path, Some(OWN)).await;
+        assert!(own.status.is_success(), "{place}: {}", own.text());
+
+        let foreign = guarded.ask(method.clone(), &path, Some(FOREIGN)).await;
+        if template.contains("{locator}") {
+            assert_eq!(foreign.status, StatusCode::NOT_FOUND, "{place}");
+        } else {
+            assert!(foreign.status.is_success(), "{place}");
+        }
+        assert!(!foreign.text().contains("acme"), "{place}");
+    }
+}
+
+#[tokio::test]
+async fn what_tells_of_no_tenant_needs_no_token() {
+    let guarded = Guarded::new(Backend::Memory).await;
+    let mut public = Vec::new();
+    for (template, methods) in route_table() {
+        for (method, guard) in methods {
+            if guard == Guard::Public {
+                let reply = guarded.ask(method, template, None).await;
+                assert_eq!(reply.status, StatusCode::OK, "{template}");
+                public.push(template);
+            }
+        }
+    }
+    assert_eq!(public, ["/livez", "/healthz", "/readyz", "/openapi.yaml"]);
+    // Nor does a path that leads nowhere.
+    let nowhere = guarded.ask(Method::GET, "/nope", None).await;
+    nowhere.is_problem(ErrorCode::RouteNotFound);
+}
