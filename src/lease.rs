@@ -17,9 +17,11 @@ pub mod chain;
 pub mod checkpoint;
 pub mod entry;
 pub mod evaluate;
+pub mod finding;
 pub mod fold;
 pub mod names;
 pub mod record;
 #[cfg(test)]
 mod sample;
 pub mod state;
+pub mod verify;
