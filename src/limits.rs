@@ -293,6 +293,27 @@ pub const CHECKPOINT_INTERVAL_RECORDS: u64 = 64;
 /// Records between two checkpoints of any journal.
 pub const CHECKPOINT_MAX_INTERVAL_RECORDS: u64 = 512;
 
+/// Findings that one verification lists; it counts them all.
+pub const MAX_FINDINGS: usize = 1_000;
+
+/// Receipts that one verification takes: an owner's whole store of them goes in several calls.
+pub const MAX_RECEIPTS: usize = 100_000;
+
+/// Bytes of a JSON request about leases: names, digests and times are a few KiB.
+pub const MAX_LEASE_REQUEST_BYTES: usize = 16 << 10;
+
+/// Bytes of the receipts that one verification takes over HTTP.
+pub const MAX_RECEIPTS_BYTES: usize = 16 << 20;
+
+/// Leases of one page of a list, unless asked otherwise.
+pub const DEFAULT_LEASE_LIMIT: usize = 100;
+
+/// Leases of one page of a list at most.
+pub const MAX_LEASE_LIMIT: usize = 1_000;
+
+/// Bytes of one line of another system's journal.
+pub const MAX_JOURNAL_LINE_BYTES: usize = 1 << 20;
+
 /// A bearer token's text. Random tokens have 32 to 64 characters; signed ones of other systems, which an
 /// operator may reuse as opaque words, stay under this.
 pub const MAX_TOKEN_BYTES: usize = 512;
@@ -322,3 +343,29 @@ pub const AUDIT_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Time that the last audit lines have when the service ends.
 pub const AUDIT_END_TIME: Duration = Duration::from_secs(5);
+
+/// Operations that wait for one journal; an HTTP client is told to come back rather than queued further.
+pub const JOURNAL_QUEUE: usize = 1_024;
+
+/// Journals that a replica keeps folded.
+pub const OPEN_JOURNALS: u64 = 1_000;
+
+/// A journal that nobody asked for this long is folded again when somebody does.
+pub const JOURNAL_IDLE: Duration = Duration::from_secs(15 * 60);
+
+/// How long one slot of a journal may stay undecided before its callers are told that the outcome is
+/// unknown. Several retries of an ordinary store fit.
+pub const JOURNAL_SLOT_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long an operation is aimed at further slots after it lost one.
+pub const JOURNAL_REQUEST_DEADLINE: Duration = Duration::from_secs(15);
+
+/// A view that was proven this long ago is folded again before it is trusted, so that `as_of` is never
+/// older.
+pub const JOURNAL_PROOF_AGE: Duration = Duration::from_secs(10 * 60);
+
+/// Records that are read at once when a journal is opened.
+pub const JOURNAL_PARALLEL_READS: usize = 16;
+
+/// A view this many records behind is opened anew: a checkpoint is nearer.
+pub const JOURNAL_FAR_BEHIND: u64 = 64;

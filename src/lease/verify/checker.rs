@@ -302,8 +302,9 @@ impl Checker {
         } else if let Some(who) = previous.denied_by.filter(|_| !previous.is_reported) {
             let finding = match is_followed {
                 Some(true) => {
-                    let detail =
-                        format!("{who} names another record than the one that the journal goes on from");
+                    let detail = format!(
+                        "{who} names another record than the one that the journal goes on from"
+                    );
                     Some(Finding::at(FindingKind::Fork, seq, detail))
                 }
                 None => {

@@ -1,20 +1,8 @@
 //! Receipts that owners hold: what a journal once said, kept where the journal's store cannot change it.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use crate::digest::Sha256Digest;
-use crate::ids::SessionId;
-
-/// The receipt of one landed record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Receipt {
-    /// The journal's session.
-    pub session: SessionId,
-    /// The record's place.
-    pub seq: u64,
-    /// SHA-256 of its stored bytes.
-    pub sha256: Sha256Digest,
-}
+use crate::lease::journal::Receipt;
 
 /// A line is no receipt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +38,7 @@ pub fn parse_line(line: u64, bytes: &[u8]) -> Result<Receipt, InvalidReceiptErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::Sha256Digest;
 
     #[test]
     fn a_line_is_a_receipt_or_a_reply_with_one() {
@@ -60,7 +49,13 @@ mod tests {
             let receipt = parse_line(1, text.as_bytes()).unwrap();
             assert_eq!((receipt.seq, receipt.sha256), (4, sha256));
         }
-        for bad in ["", "[]", "{}", "{\"session\":\"s\",\"seq\":-1}", "\u{feff}{}"] {
+        for bad in [
+            "",
+            "[]",
+            "{}",
+            "{\"session\":\"s\",\"seq\":-1}",
+            "\u{feff}{}",
+        ] {
             let error = parse_line(7, bad.as_bytes()).unwrap_err();
             assert_eq!(error.line, 7, "{bad}");
         }
