@@ -30,6 +30,7 @@ pub mod record;
 pub mod report;
 #[cfg(test)]
 mod sample;
+pub mod show;
 pub mod site;
 pub mod slot;
 pub mod source;

@@ -293,6 +293,15 @@ pub const CHECKPOINT_INTERVAL_RECORDS: u64 = 64;
 /// Records between two checkpoints of any journal.
 pub const CHECKPOINT_MAX_INTERVAL_RECORDS: u64 = 512;
 
+/// The name of a hold: with a UUID beside it, it stands in a transaction id of 200 bytes.
+pub const MAX_HOLD_NAME_BYTES: usize = 128;
+
+/// Records of one page of a journal: 64 of 256 KiB are 16 MiB.
+pub const MAX_SHOWN_RECORDS: usize = 64;
+
+/// Verifications that one replica runs at once; each keeps 16 reads in flight.
+pub const MAX_CONCURRENT_WALKS: usize = 2;
+
 /// Findings that one verification lists; it counts them all.
 pub const MAX_FINDINGS: usize = 1_000;
 

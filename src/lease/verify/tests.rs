@@ -20,7 +20,7 @@ use crate::lease::sample::{committed, deleted, prepared, touched};
 use crate::lease::site::Site;
 use crate::store::keys::KeySpace;
 use crate::store::memory::MemoryStore;
-use crate::store::{DeleteFence, ObjectStore as _, PutMode, SharedStore};
+use crate::store::{DeleteFence, PutMode, SharedStore};
 
 const A: u128 = 0xa;
 const B: u128 = 0xb;
