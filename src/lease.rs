@@ -22,6 +22,7 @@ pub mod finding;
 pub mod fold;
 pub mod journal;
 pub mod journals;
+pub mod jsonl;
 pub mod leases;
 pub mod names;
 pub mod open;

@@ -105,7 +105,7 @@ async fn the_query_parameters_are_those_of_the_contract() {
             asked += 1;
         }
     }
-    assert_eq!(asked, 24);
+    assert_eq!(asked, 23);
 }
 
 #[test]
