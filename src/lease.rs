@@ -21,6 +21,7 @@ pub mod failure;
 pub mod fold;
 pub mod journal;
 pub mod journals;
+mod keep_alive;
 pub mod leases;
 pub mod names;
 pub mod open;

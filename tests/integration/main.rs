@@ -33,6 +33,8 @@ mod http_save;
 mod http_socket;
 mod lease_budget;
 mod lease_faults;
+mod lease_keep_alive;
+mod lease_race;
 mod main_job;
 mod read_cases;
 mod real_store;
