@@ -17,6 +17,7 @@ pub mod format;
 pub mod hint;
 mod ingest;
 mod inherit;
+pub mod keep_alive;
 pub mod library;
 pub mod line_page;
 mod line_scan;

@@ -23,6 +23,7 @@ pub mod fold;
 pub mod journal;
 pub mod journals;
 pub mod jsonl;
+mod keep_alive;
 pub mod leases;
 pub mod names;
 pub mod open;

@@ -7,6 +7,7 @@ use crate::artifact::library::{Library, LibraryOptions};
 use crate::artifact::locator::LocatorBase;
 use crate::clock::SystemClock;
 use crate::ids::SystemIds;
+use crate::lease::journals::Journals;
 use crate::settings::{Checksum, Settings, StoreSettings, StoreUrl};
 use crate::store::attest::{AttestOptions, Endpoint, Target};
 use crate::store::keys::KeySpace;
@@ -162,7 +163,13 @@ pub async fn library_over(
         ..LibraryOptions::default()
     };
     let (clock, ids) = (SystemClock::shared(), SystemIds::shared());
-    Ok(Library::new(store, keys, format, clock, ids, options))
+    let journals = Journals::new(
+        Arc::clone(&store),
+        keys.clone(),
+        Arc::clone(&clock),
+        Arc::clone(&ids),
+    );
+    Ok(Library::new(store, keys, format, clock, ids, options).with_keep_alive(Arc::new(journals)))
 }
 
 /// Opens the store and builds what works on it, without attesting it: for commands that work straight

@@ -9,12 +9,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::artifact::confirmed::ConfirmedManifest;
 use crate::artifact::format::StoreFormat;
+use crate::artifact::keep_alive::SharedKeepAlive;
 use crate::artifact::locator::LocatorBase;
 use crate::artifact::manifest_access::Manifests;
 use crate::artifact::receipt::Receipt;
 use crate::artifact::session::Sessions;
 use crate::clock::SharedClock;
-use crate::ids::{ArtifactId, DecisionId, SharedIds, Tenant};
+use crate::ids::{ArtifactId, ArtifactRef, DecisionId, SharedIds, Tenant};
 use crate::limits::{
     DEFAULT_INLINE_BYTES, DEFAULT_MAX_BODY_BYTES, DEFAULT_REPLACEMENT_BYTES,
     MAX_CONCURRENT_UPLOADS, SEARCH_DEADLINE,
@@ -34,6 +35,8 @@ pub struct LibraryOptions {
     pub max_body_bytes: u64,
     /// Whether nothing is ever written: for a store whose writes cannot be trusted.
     pub is_read_only: bool,
+    /// Whether reads of old artifacts keep them alive.
+    pub touch_on_read: bool,
     /// Uploads at once.
     pub max_concurrent_uploads: usize,
     /// Searches at once; each keeps a thread busy.
@@ -60,6 +63,7 @@ impl Default for LibraryOptions {
             locator_base: LocatorBase::Store,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             is_read_only: false,
+            touch_on_read: true,
             max_concurrent_uploads: MAX_CONCURRENT_UPLOADS,
             max_concurrent_searches: max_concurrent_searches(),
             search_deadline: SEARCH_DEADLINE,
@@ -86,6 +90,10 @@ pub struct Library {
     pub(in crate::artifact) records: Cache<(Tenant, DecisionId), ArtifactId>,
     pub(in crate::artifact) uploads: Arc<Semaphore>,
     pub(in crate::artifact) searches: Arc<Semaphore>,
+    /// Who appends references to artifacts that are used; none where there are no journals.
+    pub(in crate::artifact) keep_alive: Option<SharedKeepAlive>,
+    /// Artifacts whose reads have appended a reference, for half a TTL.
+    pub(in crate::artifact) touched: Cache<(Tenant, ArtifactRef), ()>,
     pub(in crate::artifact) tracker: TaskTracker,
 }
 
@@ -105,6 +113,11 @@ impl Library {
             records: Cache::new(CACHED_RECORDS),
             uploads: Arc::new(Semaphore::new(options.max_concurrent_uploads)),
             searches: Arc::new(Semaphore::new(options.max_concurrent_searches.max(1))),
+            keep_alive: None,
+            touched: Cache::builder()
+                .max_capacity(CACHED_RECORDS)
+                .time_to_live(format.orphan_ttl() / 2)
+                .build(),
             tracker: TaskTracker::new(),
             options: Arc::new(options),
             store,
@@ -113,6 +126,13 @@ impl Library {
             ids,
             format,
         }
+    }
+
+    /// Lets replays and reads of old artifacts append references.
+    #[must_use]
+    pub fn with_keep_alive(mut self, keep_alive: SharedKeepAlive) -> Self {
+        self.keep_alive = Some(keep_alive);
+        self
     }
 
     /// Returns the orphan TTL that receipts of this store promise.

@@ -97,6 +97,15 @@ struct Request {
     deadline: Instant,
 }
 
+/// What the task is told.
+#[derive(Debug)]
+enum Message {
+    /// An operation.
+    Ask(Request),
+    /// Say when everything that was asked before is answered.
+    Drain(oneshot::Sender<()>),
+}
+
 impl Request {
     /// Whether somebody still waits: only then may it be aimed at another slot.
     fn is_waited_for(&self) -> bool {
@@ -112,16 +121,16 @@ impl Request {
 /// An open journal. The task ends when the last handle is gone and the queue is empty.
 #[derive(Debug, Clone)]
 pub struct Journal {
-    requests: mpsc::Sender<Request>,
+    messages: mpsc::Sender<Message>,
 }
 
 impl Journal {
     /// Opens the journal; nothing is read before the first operation.
     pub fn open(site: Site) -> Self {
-        let (requests, queue) = mpsc::channel(JOURNAL_QUEUE);
-        let tracker = site.around().tracker.clone();
-        tracker.spawn(Appender::new(site, queue).run());
-        Self { requests }
+        let (messages, queue) = mpsc::channel(JOURNAL_QUEUE);
+        let appenders = site.around().appenders.clone();
+        appenders.spawn(Appender::new(site, queue).run());
+        Self { messages }
     }
 
     /// Asks for an operation and waits for its answer. A caller that stops waiting leaves the operation
@@ -136,13 +145,22 @@ impl Journal {
             reply,
             deadline: Instant::now() + JOURNAL_REQUEST_DEADLINE,
         };
-        self.requests
-            .try_send(request)
+        self.messages
+            .try_send(Message::Ask(request))
             .map_err(|error| match error {
                 mpsc::error::TrySendError::Full(_) => JournalError::Saturated,
                 mpsc::error::TrySendError::Closed(_) => JournalError::Closed,
             })?;
         answer.await.unwrap_or(Err(JournalError::Closed))
+    }
+
+    /// Waits until everything that was asked before is answered.
+    pub async fn drain(&self) {
+        let (drained, is_drained) = oneshot::channel();
+        if self.messages.send(Message::Drain(drained)).await.is_ok() {
+            // A task that ended has answered, too.
+            let _ = is_drained.await;
+        }
     }
 }
 

@@ -52,6 +52,7 @@ impl Journals {
             clock,
             ids,
             writer,
+            appenders: TaskTracker::new(),
             tracker: TaskTracker::new(),
         };
         Self {
@@ -115,11 +116,17 @@ impl Journals {
         self.around.ids.uuid(self.around.clock.now())
     }
 
-    /// Forgets every open journal and waits until each has answered what was asked of it. New ones may
-    /// be opened all the same.
+    /// Waits until every open journal has answered what was asked of it, and every checkpoint that was
+    /// begun is written. New ones may begin all the same.
     pub async fn drain(&self) {
-        self.journals.invalidate_all();
-        self.journals.run_pending_tasks().await;
+        let open: Vec<_> = self
+            .journals
+            .iter()
+            .map(|(_, (_, journal))| journal)
+            .collect();
+        for journal in open {
+            journal.drain().await;
+        }
         self.around.tracker.close();
         self.around.tracker.wait().await;
         self.around.tracker.reopen();

@@ -113,9 +113,13 @@ impl JsonlChecker {
     }
 
     fn find(&mut self, name: FindingKind, line: u64, detail: impl Into<String>) {
+        self.note(Finding::at(name, line, detail));
+    }
+
+    fn note(&mut self, finding: Finding) {
         self.findings_total += 1;
         if self.findings.len() < MAX_FINDINGS {
-            self.findings.push(Finding::at(name, line, detail));
+            self.findings.push(finding);
         }
     }
 
@@ -147,8 +151,7 @@ impl JsonlChecker {
         if line.sequence > last + 1 {
             let (first, end) = (last + 1, line.sequence - 1);
             let detail = format!("records {first} to {end} are missing before line {number}");
-            self.findings_total += 1;
-            self.findings.push(Finding::gap(first, end, detail));
+            self.note(Finding::gap(first, end, detail));
         } else if is_copy {
             self.find(FindingKind::Duplicate, number, "the line before once more");
         } else if line.sequence <= last {

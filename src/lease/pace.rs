@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-/// A loser waits up to this long.
+/// A loser waits up to this long for each writer that it has seen.
 const LOSER_PAUSE: Duration = Duration::from_millis(30);
 
 /// A winner leaves this much time to each writer that it has seen.
@@ -59,9 +59,11 @@ impl Pace {
         writers.len()
     }
 
-    /// Returns how long a loser waits, `chance` between 0 and 1.
+    /// Returns how long a loser waits, `chance` between 0 and 1: the same however often it lost, and
+    /// spread so that each of the writers seen finds a moment of its own.
     pub fn loser_pause(&self, chance: f64) -> Duration {
-        self.at_most(LOSER_PAUSE).mul_f64(chance)
+        let writers = u32::try_from(self.writers().max(1)).unwrap_or(u32::MAX);
+        self.at_most(LOSER_PAUSE).mul_f64(chance) * writers
     }
 
     /// Returns how long a winner lets the others have their turn: nothing where it is alone.
@@ -118,6 +120,11 @@ mod tests {
         let mut pace = Pace::default();
         assert_eq!(pace.loser_pause(1.0), LOSER_PAUSE);
         assert_eq!(pace.loser_pause(0.0), Duration::ZERO);
+        pace.saw(Uuid::from_u128(1));
+        assert_eq!(pace.loser_pause(1.0), LOSER_PAUSE);
+        pace.saw(Uuid::from_u128(2));
+        assert_eq!(pace.loser_pause(1.0), LOSER_PAUSE * 2);
+        let mut pace = Pace::default();
         pace.wrote_in(Duration::from_millis(4));
         assert_eq!(pace.loser_pause(1.0), Duration::from_millis(4));
         pace.wrote_in(Duration::from_millis(8));

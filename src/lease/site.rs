@@ -27,7 +27,9 @@ pub struct Surroundings {
     pub ids: SharedIds,
     /// This process, as its records name it.
     pub writer: Uuid,
-    /// Work that outlives its request.
+    /// The tasks that append; each ends with the last handle of its journal.
+    pub appenders: TaskTracker,
+    /// Other work that outlives its request.
     pub tracker: TaskTracker,
 }
 

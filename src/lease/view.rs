@@ -116,22 +116,46 @@ impl View {
         stored: &Stored,
         pace: &mut Pace,
     ) -> Result<(), OpenError> {
+        self.fold_other(site, stored, pace).await?;
+        self.catch_up(site, pace).await
+    }
+
+    /// Folds what stands in the first unknown slot.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn fold_other(
+        &mut self,
+        site: &Site,
+        stored: &Stored,
+        pace: &mut Pace,
+    ) -> Result<(), OpenError> {
+        let seq = self.next_seq();
+        let record = open::push(site, &mut self.chain, seq, stored).await?;
+        self.note(&record, stored, pace);
+        Ok(())
+    }
+
+    /// Folds the records that follow, as far as they are there. Far behind, it opens anew.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn catch_up(&mut self, site: &Site, pace: &mut Pace) -> Result<(), OpenError> {
         let behind_from = self.next_seq();
-        self.push(site, stored, pace).await?;
         let mut is_absent = false;
         while !is_absent {
-            if self.next_seq() - behind_from > JOURNAL_FAR_BEHIND {
+            let next = self.next_seq();
+            if next - behind_from > JOURNAL_FAR_BEHIND {
                 *self = Self::open(site, pace).await?;
                 return Ok(());
             }
-            let next = self.next_seq();
             let keys = (next..next.saturating_add(LOOK_AHEAD)).map(|seq| site.record_key(seq));
             let store = &*site.around().store;
             let reads = keys.map(|key| async move { slot::read(store, &key).await });
             for read in join_all(reads).await {
                 // Only a contiguous run is folded; what lies beyond a hole is met again later.
                 match read? {
-                    Some(stored) if !is_absent => self.push(site, &stored, pace).await?,
+                    Some(stored) if !is_absent => self.fold_other(site, &stored, pace).await?,
                     Some(_) => {}
                     None => is_absent = true,
                 }
@@ -181,18 +205,6 @@ impl View {
         site.around()
             .tracker
             .spawn(async move { open::write_checkpoint(&site_of_task, &chain).await });
-    }
-
-    async fn push(
-        &mut self,
-        site: &Site,
-        stored: &Stored,
-        pace: &mut Pace,
-    ) -> Result<(), OpenError> {
-        let seq = self.next_seq();
-        let record = open::push(site, &mut self.chain, seq, stored).await?;
-        self.note(&record, stored, pace);
-        Ok(())
     }
 
     fn note(&mut self, record: &Record, stored: &Stored, pace: &mut Pace) {

@@ -9,9 +9,11 @@ mod support {
     pub(crate) mod app;
     pub(crate) mod contract;
     pub(crate) mod crash;
+    pub(crate) mod leases;
     pub(crate) mod library;
     pub(crate) mod program;
     pub(crate) mod s3_server;
+    pub(crate) mod slow;
 }
 
 mod attest;
@@ -34,6 +36,10 @@ mod http_list;
 mod http_read;
 mod http_save;
 mod http_socket;
+mod lease_budget;
+mod lease_faults;
+mod lease_keep_alive;
+mod lease_race;
 mod main_job;
 mod read_cases;
 mod real_store;

@@ -12,11 +12,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{error, warn};
 
-use super::{Answer, JournalError, Receipt, Request};
+use super::{Answer, JournalError, Message, Receipt, Request};
 use crate::digest::Sha256Digest;
 use crate::lease::batch::{Added, Batch};
 use crate::lease::evaluate::{Operation, Refusal};
@@ -52,7 +52,9 @@ enum Waiting {
 #[derive(Debug)]
 pub(super) struct Appender {
     site: Site,
-    requests: mpsc::Receiver<Request>,
+    messages: mpsc::Receiver<Message>,
+    /// Who waits until everything that was asked before is answered.
+    drained: Vec<oneshot::Sender<()>>,
     queue: VecDeque<Request>,
     view: Option<View>,
     pending: Option<Pending>,
@@ -62,10 +64,11 @@ pub(super) struct Appender {
 }
 
 impl Appender {
-    pub(super) fn new(site: Site, requests: mpsc::Receiver<Request>) -> Self {
+    pub(super) fn new(site: Site, messages: mpsc::Receiver<Message>) -> Self {
         Self {
             site,
-            requests,
+            messages,
+            drained: Vec::new(),
             queue: VecDeque::new(),
             view: None,
             pending: None,
@@ -94,9 +97,12 @@ impl Appender {
 
     /// Waits for something to do; `false` when there will be nothing any more.
     async fn receive(&mut self) -> bool {
-        if self.queue.is_empty() {
-            match self.requests.recv().await {
-                Some(request) => self.queue.push_back(request),
+        while self.queue.is_empty() {
+            for drained in self.drained.drain(..) {
+                let _ = drained.send(());
+            }
+            match self.messages.recv().await {
+                Some(message) => self.take(message),
                 None => return false,
             }
         }
@@ -106,10 +112,17 @@ impl Appender {
 
     fn receive_waiting(&mut self) {
         while self.queue.len() < MAX_RECORD_ENTRIES {
-            match self.requests.try_recv() {
-                Ok(request) => self.queue.push_back(request),
+            match self.messages.try_recv() {
+                Ok(message) => self.take(message),
                 Err(_) => break,
             }
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Ask(request) => self.queue.push_back(request),
+            Message::Drain(drained) => self.drained.push(drained),
         }
     }
 
@@ -250,7 +263,7 @@ impl Appender {
         }
     }
 
-    async fn append(&mut self, mut view: View, batch: Batch, waiting: Vec<Waiting>) {
+    async fn append(&mut self, view: View, batch: Batch, waiting: Vec<Waiting>) {
         let seq = view.next_seq();
         let record = Record {
             tenant: self.site.tenant().clone(),
@@ -282,17 +295,8 @@ impl Appender {
                 self.won(view, pending, date, waiting).await;
             }
             Outcome::Lost(stored) => {
-                let folded = view.fold_others(&self.site, &stored, &mut self.pace).await;
-                match folded {
-                    Ok(()) => self.view = Some(view),
-                    // Not ours, and not readable: the operations are not written, the next open
-                    // says what is wrong.
-                    Err(error) => {
-                        warn!(session = %self.site.session(), seq, "a slot was lost to what cannot be folded: {error}")
-                    }
-                }
                 self.requeue(waiting);
-                sleep(self.pace.loser_pause(self.site.chance())).await;
+                self.lost(view, &stored).await;
             }
             Outcome::Failed(error) => {
                 self.view = Some(view);
@@ -304,6 +308,24 @@ impl Appender {
             Outcome::Unknown(error) => {
                 self.view = Some(view);
                 self.unknown(pending, error, waiting);
+            }
+        }
+    }
+
+    /// Folds the winner's record, waits a moment, and then looks who else was there: what came in the
+    /// meantime is met by reads and not by another lost write.
+    async fn lost(&mut self, mut view: View, stored: &Stored) {
+        let seq = view.next_seq();
+        let mut folded = view.fold_other(&self.site, stored, &mut self.pace).await;
+        sleep(self.pace.loser_pause(self.site.chance())).await;
+        if folded.is_ok() {
+            folded = view.catch_up(&self.site, &mut self.pace).await;
+        }
+        match folded {
+            Ok(()) => self.view = Some(view),
+            // The operations are not written; the next open says what is wrong.
+            Err(error) => {
+                warn!(session = %self.site.session(), seq, "a slot was lost to what cannot be folded: {error}");
             }
         }
     }
