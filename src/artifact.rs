@@ -18,6 +18,7 @@ pub mod format;
 pub mod hint;
 mod ingest;
 mod inherit;
+pub mod keep_alive;
 pub mod library;
 pub mod line_page;
 mod line_scan;

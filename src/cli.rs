@@ -1,7 +1,7 @@
 //! The command line: one file per command, one way to reach artifacts ([`transport`]).
 //!
 //! Data goes to standard output, everything else to standard error. Exit status: 0 done, 1 failure,
-//! 2 wrong usage, 4 refused by a safety check; `run` has its command's.
+//! 2 wrong usage, 3 done with restrictions, 4 refused by a safety check; `run` has its command's.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,6 +25,7 @@ pub mod download;
 pub mod failure;
 pub mod get;
 pub mod grep;
+pub mod journal;
 pub mod lines;
 pub mod ls;
 pub mod outline;
@@ -88,6 +89,8 @@ pub enum Command {
     Profiles(profiles::ProfilesArgs),
     /// Report what a session has kept out of prompts
     Usage(usage::UsageArgs),
+    /// Verify, show or clear the journal of a session's leases
+    Journal(journal::JournalArgs),
     /// Find out by trying whether a store can be trusted
     Doctor(doctor::DoctorArgs),
     /// Make or hash tokens for the settings of a service
@@ -173,6 +176,13 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
         Command::Usage(args) => {
             let command = async |transport: &_| usage::run(args, &variables, transport).await;
             ask(&args.connection, None, &variables, command).await
+        }
+        Command::Journal(args) => {
+            if let Some(file) = args.jsonl() {
+                return journal::jsonl::run(file, args.is_json());
+            }
+            let command = async |transport: &_| journal::run(args, &variables, transport).await;
+            ask(args.connection(), None, &variables, command).await
         }
         Command::Ls(args) => {
             let command = async |transport: &_| ls::run(args, &variables, transport).await;

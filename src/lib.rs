@@ -7,7 +7,7 @@
 //! L4 wiring   main  cli/  server  open_store  settings  telemetry  audit_log  store_watch
 //!             store_metrics
 //! L3 edges    http/
-//! L2 domain   artifact/  auth/
+//! L2 domain   artifact/  auth/  lease/
 //! L1 store    store/
 //! L0 base     clock  limits  error  ids  digest
 //! ```
@@ -22,6 +22,7 @@ pub mod digest;
 pub mod error;
 pub mod http;
 pub mod ids;
+pub mod lease;
 pub mod limits;
 pub mod open_store;
 pub mod policy;

@@ -332,6 +332,68 @@ pub const ADMIN_CONNECTIONS: usize = 16;
 /// How often what was measured is folded into the histograms: without it they grow until a scrape.
 pub const METRICS_UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
+/// A lease's transaction id; the systems that hold references make ids of up to this many characters.
+pub const MAX_TRANSACTION_ID_BYTES: usize = 200;
+
+/// An owner's name.
+pub const MAX_OWNER_NAME_BYTES: usize = 64;
+
+/// An owner's own name of a state; entity tags of databases stay far below.
+pub const MAX_OWNER_GENERATION_BYTES: usize = 256;
+
+/// What a person says about a hold or about an operator's action.
+pub const MAX_REASON_BYTES: usize = 800;
+
+/// Entries of one journal record: one batch of callers that met while a write was in flight.
+pub const MAX_RECORD_ENTRIES: usize = 256;
+
+/// Bytes of one journal record: 256 ordinary entries take about half of it.
+pub const MAX_RECORD_BYTES: usize = 256 << 10;
+
+/// Bytes of a checkpoint that are read at most: 100,000 leases of ordinary size.
+pub const MAX_CHECKPOINT_BYTES: u64 = 64 << 20;
+
+/// A committed lease is released this long after its end by the store's date, not before: dates of
+/// replicas of a store may differ, and signatures are refused beyond this difference anyway.
+pub const EXPIRY_MARGIN: Duration = Duration::from_secs(15 * 60);
+
+/// Records between two checkpoints of a small journal, and the longest tail that an open folds without
+/// writing a checkpoint for the next one: 64 parallel reads are four round trips.
+pub const CHECKPOINT_INTERVAL_RECORDS: u64 = 64;
+
+/// Records between two checkpoints of any journal.
+pub const CHECKPOINT_MAX_INTERVAL_RECORDS: u64 = 512;
+
+/// The name of a hold: with a UUID beside it, it stands in a transaction id of 200 bytes.
+pub const MAX_HOLD_NAME_BYTES: usize = 128;
+
+/// Records of one page of a journal: 64 of 256 KiB are 16 MiB.
+pub const MAX_SHOWN_RECORDS: usize = 64;
+
+/// Verifications that one replica runs at once; each keeps 16 reads in flight.
+pub const MAX_CONCURRENT_WALKS: usize = 2;
+
+/// Findings that one verification lists; it counts them all.
+pub const MAX_FINDINGS: usize = 1_000;
+
+/// Receipts that one verification takes: an owner's whole store of them goes in several calls.
+pub const MAX_RECEIPTS: usize = 100_000;
+
+/// Bytes of a JSON request about leases: names, digests and times are a few KiB.
+pub const MAX_LEASE_REQUEST_BYTES: usize = 16 << 10;
+
+/// Bytes of the receipts that one verification takes over HTTP.
+pub const MAX_RECEIPTS_BYTES: usize = 16 << 20;
+
+/// Leases of one page of a list, unless asked otherwise.
+pub const DEFAULT_LEASE_LIMIT: usize = 100;
+
+/// Leases of one page of a list at most.
+pub const MAX_LEASE_LIMIT: usize = 1_000;
+
+/// Bytes of one line of another system's journal.
+pub const MAX_JOURNAL_LINE_BYTES: usize = 1 << 20;
+
 /// A bearer token's text. Random tokens have 32 to 64 characters; signed ones of other systems, which an
 /// operator may reuse as opaque words, stay under this.
 pub const MAX_TOKEN_BYTES: usize = 512;
@@ -394,3 +456,29 @@ pub const TURNS_AT_ONCE: usize = 16;
 
 /// A turn waits this long for its place: turns take round trips, not uploads.
 pub const TURN_QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Operations that wait for one journal; an HTTP client is told to come back rather than queued further.
+pub const JOURNAL_QUEUE: usize = 1_024;
+
+/// Journals that a replica keeps folded.
+pub const OPEN_JOURNALS: u64 = 1_000;
+
+/// A journal that nobody asked for this long is folded again when somebody does.
+pub const JOURNAL_IDLE: Duration = Duration::from_secs(15 * 60);
+
+/// How long one slot of a journal may stay undecided before its callers are told that the outcome is
+/// unknown. Several retries of an ordinary store fit.
+pub const JOURNAL_SLOT_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long an operation is aimed at further slots after it lost one.
+pub const JOURNAL_REQUEST_DEADLINE: Duration = Duration::from_secs(15);
+
+/// A view that was proven this long ago is folded again before it is trusted, so that `as_of` is never
+/// older.
+pub const JOURNAL_PROOF_AGE: Duration = Duration::from_secs(10 * 60);
+
+/// Records that are read at once when a journal is opened.
+pub const JOURNAL_PARALLEL_READS: usize = 16;
+
+/// A view this many records behind is opened anew: a checkpoint is nearer.
+pub const JOURNAL_FAR_BEHIND: u64 = 64;

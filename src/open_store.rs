@@ -8,6 +8,7 @@ use crate::artifact::locator::LocatorBase;
 use crate::artifact::quota::Quotas;
 use crate::clock::SystemClock;
 use crate::ids::SystemIds;
+use crate::lease::journals::Journals;
 use crate::settings::{Checksum, Settings, StoreSettings, StoreUrl, TOKEN_VARIABLE};
 use crate::store::attest::{AttestOptions, Endpoint, Target};
 use crate::store::keys::KeySpace;
@@ -174,7 +175,13 @@ pub async fn library_over(
         ..LibraryOptions::default()
     };
     let (clock, ids) = (SystemClock::shared(), SystemIds::shared());
-    Ok(Library::new(store, keys, format, clock, ids, options))
+    let journals = Journals::new(
+        Arc::clone(&store),
+        keys.clone(),
+        Arc::clone(&clock),
+        Arc::clone(&ids),
+    );
+    Ok(Library::new(store, keys, format, clock, ids, options).with_keep_alive(Arc::new(journals)))
 }
 
 /// In the settings 0 means no quota.

@@ -19,12 +19,14 @@ mod access;
 mod known;
 mod limits;
 mod load;
+mod owners;
 mod public_url;
 mod store_url;
 
 pub use access::{AccessSettings, TOKEN_VARIABLE};
 pub use limits::LimitSettings;
 pub use load::{Environment, Flag, SettingsError, load};
+pub use owners::OwnerSettings;
 pub use public_url::{PublicUrl, PublicUrlError};
 pub use store_url::{StoreUrl, StoreUrlError};
 
@@ -52,6 +54,9 @@ pub struct Settings {
     /// `[profiles.NAME]`: tool result budgets of the operator's own.
     #[serde(default)]
     pub profiles: BTreeMap<String, ProfileTable>,
+    /// `[owners.NAME]`
+    #[serde(default)]
+    pub owners: BTreeMap<String, OwnerSettings>,
 }
 
 /// `[server]`: where the service listens and how clients name it.
@@ -180,6 +185,7 @@ impl Settings {
             access: AccessSettings::default(),
             tokens: Vec::new(),
             profiles: BTreeMap::new(),
+            owners: BTreeMap::new(),
         }
     }
 
@@ -207,7 +213,7 @@ impl Settings {
         if endpoint.is_some_and(|endpoint| !is_endpoint_url(endpoint)) {
             return broken("store.endpoint", "an http:// or https:// URL with a host");
         }
-        None
+        self.broken_owner().map(|rule| ("owners", rule))
     }
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | L0 base | clock, limits, error, ids, digest | L0 | |
 //! | L1 store | store | L0, store | `aws_*` in `store/s3*` only; the file system in `store/local*` (and L4) only |
-//! | L2 domain | artifact, policy, decision, lease, gc, auth | L0, L1, itself; gc: lease, artifact; policy: artifact; decision: policy, artifact | |
+//! | L2 domain | artifact, policy, decision, lease, gc, auth | L0, L1, itself; gc: lease, artifact; lease, policy: artifact; decision: policy, artifact | |
 //! | L3 edges | http, mcp | L0, L2, L3 | axum, tower, hyper (and L4) |
 //! | L4 wiring | main, cli, server, open_store, settings, store_metrics, store_watch, telemetry, audit_log | everything | anyhow, clap, figment, indicatif, reqwest, … |
 //!
@@ -37,10 +37,12 @@ const WIRING: &[&str] = &[
     "telemetry",
 ];
 
-/// Modules of the domain that may use another one.
+/// Modules of the domain that may use another one. A lease is claimed on a confirmed live manifest, so
+/// `lease` knows artifacts; what artifacts want of leases is a trait of theirs that `lease` implements.
 const DOMAIN_USES: &[(&str, &[&str])] = &[
     ("decision", &["artifact", "policy"]),
     ("gc", &["artifact", "lease"]),
+    ("lease", &["artifact"]),
     ("policy", &["artifact"]),
 ];
 
@@ -249,11 +251,7 @@ fn a_violating_sample_is_caught_with_its_line_and_rule() {
             "use crate::lease::Lease;",
             "may not use L2 `lease`",
         ),
-        (
-            "lease.rs",
-            "use crate::artifact;",
-            "may not use L2 `artifact`",
-        ),
+        ("lease.rs", "use crate::auth;", "may not use L2 `auth`"),
         (
             "http/bytes.rs",
             "use crate::store::keys::Key;",

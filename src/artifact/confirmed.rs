@@ -3,6 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::artifact::manifest::Manifest;
 use crate::store::ETag;
 use crate::store::register::Stored;
@@ -12,6 +14,7 @@ use crate::store::register::Stored;
 pub struct ConfirmedManifest {
     manifest: Arc<Manifest>,
     etag: ETag,
+    referred_at: Option<Timestamp>,
 }
 
 impl ConfirmedManifest {
@@ -19,7 +22,21 @@ impl ConfirmedManifest {
         Self {
             manifest,
             etag: stored.etag.clone(),
+            referred_at: None,
         }
+    }
+
+    /// Says that a reference of this date stands in the journal.
+    pub(in crate::artifact) fn referred_at(mut self, date: Option<Timestamp>) -> Self {
+        self.referred_at = date;
+        self
+    }
+
+    /// Returns from when on the orphan TTL counts: the capture, or a later reference that is known.
+    pub fn last_use(&self) -> Timestamp {
+        let captured_at = self.manifest.head.provenance.captured_at;
+        self.referred_at
+            .map_or(captured_at, |date| date.max(captured_at))
     }
 
     pub(in crate::artifact) fn shared(&self) -> Arc<Manifest> {

@@ -134,7 +134,7 @@ pub(super) async fn chain_end(
             session_key,
             artifact_id: aid,
         };
-        match library.manifests.read(tenant, &artifact).await? {
+        match library.lookup_to_replay(tenant, &artifact).await? {
             Lookup::Live(manifest) => return Ok(ChainEnd::Live(manifest)),
             Lookup::Tombstone(tombstone) if tombstone.tombstone == TombstoneReason::Erased => {
                 return Ok(ChainEnd::Erased(tombstone.deletion()));

@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::artifact::confirmed::ConfirmedManifest;
 use crate::artifact::format::StoreFormat;
+use crate::artifact::keep_alive::SharedKeepAlive;
 use crate::artifact::locator::LocatorBase;
 use crate::artifact::manifest_access::Manifests;
 use crate::artifact::quota::Quotas;
@@ -18,7 +19,7 @@ use crate::artifact::session::Sessions;
 use crate::artifact::upload_memory::UploadMemory;
 use crate::artifact::usage::{UsageBaseline, UsageLedger};
 use crate::clock::SharedClock;
-use crate::ids::{ArtifactId, DecisionId, SharedIds, Tenant};
+use crate::ids::{ArtifactId, ArtifactRef, DecisionId, SharedIds, Tenant};
 use crate::limits::{
     DEFAULT_INLINE_BYTES, DEFAULT_MAX_BODY_BYTES, DEFAULT_REPLACEMENT_BYTES,
     DEFAULT_UPLOAD_MEMORY_BYTES, MAX_CONCURRENT_UPLOADS, SEARCH_DEADLINE,
@@ -41,6 +42,8 @@ pub struct LibraryOptions {
     pub max_body_bytes: u64,
     /// Whether nothing is ever written: for a store whose writes cannot be trusted.
     pub is_read_only: bool,
+    /// Whether reads of old artifacts keep them alive.
+    pub touch_on_read: bool,
     /// Uploads at once.
     pub max_concurrent_uploads: usize,
     /// Memory that the bodies of all uploads may take, bytes.
@@ -74,6 +77,7 @@ impl Default for LibraryOptions {
             locator_base: LocatorBase::Store,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             is_read_only: false,
+            touch_on_read: true,
             max_concurrent_uploads: MAX_CONCURRENT_UPLOADS,
             upload_memory_bytes: DEFAULT_UPLOAD_MEMORY_BYTES,
             quotas: Quotas::default(),
@@ -118,6 +122,10 @@ pub struct Library {
     pub(in crate::artifact) upload_memory: UploadMemory,
     pub(in crate::artifact) usage: Arc<UsageLedger>,
     pub(in crate::artifact) searches: Arc<Semaphore>,
+    /// Who appends references to artifacts that are used; none where there are no journals.
+    pub(in crate::artifact) keep_alive: Option<SharedKeepAlive>,
+    /// Artifacts whose reads have appended a reference, for half a TTL.
+    pub(in crate::artifact) touched: Cache<(Tenant, ArtifactRef), ()>,
     pub(in crate::artifact) tracker: TaskTracker,
 }
 
@@ -146,6 +154,11 @@ impl Library {
             upload_memory: UploadMemory::new(options.upload_memory_bytes),
             usage: Arc::new(UsageLedger::new(options.quotas)),
             searches: Arc::new(Semaphore::new(options.max_concurrent_searches.max(1))),
+            keep_alive: None,
+            touched: Cache::builder()
+                .max_capacity(CACHED_RECORDS)
+                .time_to_live(format.orphan_ttl() / 2)
+                .build(),
             tracker: TaskTracker::new(),
             options: Arc::new(options),
             store,
@@ -154,6 +167,13 @@ impl Library {
             ids,
             format,
         }
+    }
+
+    /// Lets replays and reads of old artifacts append references.
+    #[must_use]
+    pub fn with_keep_alive(mut self, keep_alive: SharedKeepAlive) -> Self {
+        self.keep_alive = Some(keep_alive);
+        self
     }
 
     /// Returns the orphan TTL that receipts of this store promise.
@@ -169,6 +189,26 @@ impl Library {
             ..(*self.options).clone()
         };
         self.options = Arc::new(options);
+    }
+
+    /// Returns the store, for what else lives in it.
+    pub fn store(&self) -> &SharedStore {
+        &self.store
+    }
+
+    /// Returns where in the store everything is.
+    pub fn keys(&self) -> &KeySpace {
+        &self.keys
+    }
+
+    /// Returns the clock.
+    pub fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+
+    /// Returns where new identifiers come from.
+    pub fn ids(&self) -> &SharedIds {
+        &self.ids
     }
 
     /// Returns the options in force.

@@ -149,6 +149,7 @@ impl Library {
             None => (self.manifests.read(tenant, artifact).await?, None),
         };
         let manifest = live(lookup)?;
+        self.note_read(&manifest);
         let range = want(&manifest);
         // A manifest is overwritten once, by its tombstone: live and cached are the same bytes.
         let opened = match early {

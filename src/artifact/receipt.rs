@@ -73,8 +73,10 @@ impl Receipt {
         let head = &manifest.head;
         let locator = Locator::of(manifest).as_str().to_owned();
         let ttl = SignedDuration::try_from(orphan_ttl).unwrap_or(SignedDuration::MAX);
-        let stored_at = head.provenance.captured_at;
-        let retained_until = stored_at.saturating_add(ttl).unwrap_or(Timestamp::MAX);
+        let retained_until = manifest
+            .last_use()
+            .saturating_add(ttl)
+            .unwrap_or(Timestamp::MAX);
         let left = retained_until.duration_since(now);
         // Rounded up: a fresh receipt states the whole TTL.
         let left_seconds = left.as_secs() + i64::from(left.subsec_nanos() > 0);

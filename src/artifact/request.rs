@@ -107,6 +107,9 @@ pub enum SaturatedError {
     /// Those that are running have the memory.
     #[error("the uploads that are running take the {0} bytes of memory that they may")]
     Memory(u64),
+    /// As many operations wait for the session's journal as may.
+    #[error("{0} operations are waiting for the session's journal")]
+    Journal(usize),
 }
 
 /// A save failed. Nothing of it is visible unless [`ErrorCode::has_no_side_effects`] says otherwise.

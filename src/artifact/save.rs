@@ -238,7 +238,7 @@ impl Library {
             session_key,
             artifact_id,
         };
-        match self.manifests.read(&request.tenant, &artifact).await? {
+        match self.lookup_to_replay(&request.tenant, &artifact).await? {
             Lookup::Live(manifest) => Ok(Some(manifest)),
             Lookup::Tombstone(tombstone) if tombstone.tombstone == TombstoneReason::Erased => {
                 Err(SaveError::Erased(tombstone.deletion()))
@@ -373,8 +373,7 @@ impl Job<'_> {
         };
         match self
             .library
-            .manifests
-            .read(&self.request.tenant, &artifact)
+            .lookup_to_replay(&self.request.tenant, &artifact)
             .await?
         {
             Lookup::Live(manifest) => {

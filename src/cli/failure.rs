@@ -16,6 +16,8 @@ pub const EXIT_DONE: u8 = 0;
 pub const EXIT_FAILURE: u8 = 1;
 /// It was called in a way that cannot work; nothing was done.
 pub const EXIT_USAGE: u8 = 2;
+/// It was done, and there is something that restricts what may follow.
+pub const EXIT_RESTRICTED: u8 = 3;
 /// A safety check refused.
 pub const EXIT_REFUSED: u8 = 4;
 

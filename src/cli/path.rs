@@ -28,6 +28,12 @@ impl ApiPath {
         Self(format!("/v1/sessions/{session}/results"))
     }
 
+    /// The journal of a session, or with `below` something under it, as `/verify`.
+    pub fn journal(session: &SessionId, below: &str) -> Self {
+        let session = utf8_percent_encode(session.as_str(), RESERVED);
+        Self(format!("/v1/sessions/{session}/journal{below}"))
+    }
+
     /// One artifact, or with `below` something under it, as `/lines`.
     pub fn artifact(artifact: &ArtifactRef, below: &str) -> Self {
         Self(format!("/a/{artifact}{below}"))

@@ -154,9 +154,7 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
         ended = working => ended,
         never = upkeep::keep_house(&state) => match never {},
     };
-    if let Some(library) = state.library() {
-        library.drain().await;
-    }
+    state.drain().await;
     if let Some(audit) = audit {
         audit.finish().await;
     }

@@ -11,6 +11,7 @@ use crate::http::app::AppState;
 use crate::http::metrics::Metrics;
 use crate::http::problem::Problem;
 use crate::ids::Tenant;
+use crate::lease::leases::Leases;
 use crate::policy::profiles::Profiles;
 
 /// The caller of a request that needs the store.
@@ -18,6 +19,8 @@ use crate::policy::profiles::Profiles;
 pub(crate) struct Caller {
     /// The artifacts.
     pub(crate) library: Library,
+    /// The leases on them.
+    pub(crate) leases: Leases,
     /// Who it is.
     pub(crate) principal: Principal,
     /// The tenant that the request acts in: the principal's.
@@ -39,12 +42,13 @@ impl FromRequestParts<AppState> for Caller {
             let detail = "the route has no gate, so nobody may use it";
             return Err(Problem::new(ErrorCode::Internal, detail));
         };
-        let Some(library) = state.library() else {
+        let (Some(library), Some(leases)) = (state.library(), state.leases()) else {
             let detail = "the service has not opened its store yet";
             return Err(Problem::new(ErrorCode::StoreUnavailable, detail));
         };
         Ok(Self {
             library: library.clone(),
+            leases: leases.clone(),
             principal: principal.clone(),
             tenant: principal.tenant.clone(),
             metrics: state.metrics().clone(),

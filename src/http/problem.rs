@@ -10,6 +10,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use crate::digest::Sha256Digest;
 use crate::error::{Deletion, ErrorCode};
 
 /// The media type of every error reply.
@@ -30,6 +31,7 @@ struct Facts {
     detail: String,
     deletion: Option<Deletion>,
     reason: Option<&'static str>,
+    unknown: Option<UnknownOutcome>,
     request_id: Option<String>,
     cause: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -53,6 +55,22 @@ struct Members<'a> {
     reason: Option<&'static str>,
     #[serde(flatten)]
     deletion: Option<&'a Deletion>,
+    #[serde(flatten)]
+    unknown: Option<&'a UnknownOutcome>,
+}
+
+/// What an unknown outcome is of: the record that may stand. Whoever resolves it gives these back.
+#[derive(Debug, Clone, Serialize)]
+pub struct UnknownOutcome {
+    /// The lease that the request was about, where it was about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transaction_id: Option<String>,
+    /// The journal's session.
+    pub session: String,
+    /// The record's place.
+    pub seq: u64,
+    /// SHA-256 of its bytes.
+    pub sha256: Sha256Digest,
 }
 
 impl Problem {
@@ -63,6 +81,7 @@ impl Problem {
             detail: detail.into(),
             deletion: None,
             reason: None,
+            unknown: None,
             request_id: None,
             cause: None,
             headers: Vec::new(),
@@ -93,6 +112,20 @@ impl Problem {
     #[must_use]
     pub fn with_reason(mut self, reason: &'static str) -> Self {
         self.0.reason = Some(reason);
+        self
+    }
+
+    /// Adds the facts of a deletion that is decided.
+    #[must_use]
+    pub fn with_deletion(mut self, deletion: Deletion) -> Self {
+        self.0.deletion = Some(deletion);
+        self
+    }
+
+    /// Adds the record whose outcome is unknown.
+    #[must_use]
+    pub fn with_unknown_outcome(mut self, unknown: UnknownOutcome) -> Self {
+        self.0.unknown = Some(unknown);
         self
     }
 
@@ -160,6 +193,7 @@ impl Problem {
             request_id: self.0.request_id.as_deref(),
             reason: self.0.reason.filter(|_| self.0.deletion.is_none()),
             deletion: self.0.deletion.as_ref(),
+            unknown: self.0.unknown.as_ref(),
         };
         serde_json::to_vec(&members).expect("strings, numbers and booleans are always JSON")
     }

@@ -52,5 +52,6 @@ pub(crate) async fn replacement(
     NoQuery: NoQuery,
 ) -> Result<Response, Problem> {
     let manifest = caller.library.stat(&caller.tenant, &artifact).await?;
+    caller.library.note_read(&manifest);
     Ok(artifact_text(manifest.head.replacement.text.clone()))
 }

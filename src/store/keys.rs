@@ -197,6 +197,48 @@ impl KeySpace {
         }
     }
 
+    /// Record `seq` of a session's journal.
+    pub fn journal_record(&self, tenant: &Tenant, session: &SessionKey, seq: u64) -> Key {
+        self.build(format_args!("t/{tenant}/j/{session}/{seq:020}"))
+    }
+
+    /// The prefix of a session's journal; a listing gives the oldest record first.
+    pub fn journal_records(&self, tenant: &Tenant, session: &SessionKey) -> String {
+        format!("{}v1/t/{tenant}/j/{session}/", self.prefix)
+    }
+
+    /// Reads the sequence number off a journal key of a session; `None` for a key that is not one.
+    pub fn seq_of_journal_record(
+        &self,
+        tenant: &Tenant,
+        session: &SessionKey,
+        key: &str,
+    ) -> Option<u64> {
+        parse_seq(key.strip_prefix(&self.journal_records(tenant, session))?)
+    }
+
+    /// The checkpoint through record `seq` of a session's journal.
+    pub fn checkpoint(&self, tenant: &Tenant, session: &SessionKey, seq: u64) -> Key {
+        let descending = u64::MAX - seq;
+        self.build(format_args!("t/{tenant}/k/{session}/{descending:020}"))
+    }
+
+    /// The prefix of a session's checkpoints; a listing gives the newest first.
+    pub fn checkpoints(&self, tenant: &Tenant, session: &SessionKey) -> String {
+        format!("{}v1/t/{tenant}/k/{session}/", self.prefix)
+    }
+
+    /// Reads the sequence number off a checkpoint key of a session; `None` for a key that is not one.
+    pub fn seq_of_checkpoint(
+        &self,
+        tenant: &Tenant,
+        session: &SessionKey,
+        key: &str,
+    ) -> Option<u64> {
+        let descending = parse_seq(key.strip_prefix(&self.checkpoints(tenant, session))?)?;
+        Some(u64::MAX - descending)
+    }
+
     /// Reads the artifact id off a manifest key of a session; `None` for a key that is not one.
     pub fn artifact_of_manifest(
         &self,
@@ -208,6 +250,12 @@ impl KeySpace {
             .parse()
             .ok()
     }
+}
+
+/// Reads 20 digits; any other spelling of the number is another key.
+fn parse_seq(digits: &str) -> Option<u64> {
+    let is_ours = digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_ours)
 }
 
 #[cfg(test)]
@@ -265,6 +313,10 @@ mod tests {
             space.call_record(&tenant, &session, &did, 32),
             space.turn_record(&tenant, &session, &turn, 0),
             space.turn_record(&tenant, &session, &turn, 255),
+            space.journal_record(&tenant, &session, 0),
+            space.journal_record(&tenant, &session, u64::MAX),
+            space.checkpoint(&tenant, &session, 0),
+            space.checkpoint(&tenant, &session, 10),
         ];
         for key in &keys {
             assert!(key.as_str().starts_with("team-a/spill/v1/"));
@@ -283,5 +335,44 @@ mod tests {
         );
         assert!(KeySpace::new("a//b").is_err() && KeySpace::new("Upper").is_err());
         assert!(KeySpace::new(&"p/".repeat(80)).is_err());
+    }
+    #[test]
+    fn journal_keys_count_up_and_checkpoints_list_the_newest_first() {
+        let space = KeySpace::new("p").unwrap();
+        let tenant: Tenant = "acme".parse().unwrap();
+        let session = SessionKey::derive(&tenant, &"s".parse().unwrap());
+        let numbers = [0, 9, 10, 99, 1 << 40, u64::MAX];
+        let records = numbers.map(|seq| space.journal_record(&tenant, &session, seq));
+        assert!(records.is_sorted());
+        assert!(records[2].as_str().ends_with("/00000000000000000010"));
+        let checkpoints = numbers.map(|seq| space.checkpoint(&tenant, &session, seq));
+        assert!(checkpoints.iter().rev().is_sorted());
+        for ((seq, record), checkpoint) in numbers.iter().zip(&records).zip(&checkpoints) {
+            let (record, checkpoint) = (record.as_str(), checkpoint.as_str());
+            assert_eq!(
+                space.seq_of_journal_record(&tenant, &session, record),
+                Some(*seq)
+            );
+            assert_eq!(
+                space.seq_of_checkpoint(&tenant, &session, checkpoint),
+                Some(*seq)
+            );
+            assert_eq!(space.seq_of_checkpoint(&tenant, &session, record), None);
+        }
+        let prefix = space.journal_records(&tenant, &session);
+        for bad in [
+            "",
+            "7",
+            "+0000000000000000007",
+            "000000000000000000007",
+            "99999999999999999999",
+        ] {
+            let key = format!("{prefix}{bad}");
+            assert_eq!(
+                space.seq_of_journal_record(&tenant, &session, &key),
+                None,
+                "{bad}"
+            );
+        }
     }
 }

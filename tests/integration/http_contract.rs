@@ -28,6 +28,7 @@ fn concrete(template: &str) -> String {
     template
         .replace("{session}", "s")
         .replace("{turn}", "t")
+        .replace("{txn}", "t")
         .replace("{locator}", &format!("{:026}.{:026}", 0, 0))
 }
 
@@ -105,7 +106,7 @@ async fn the_query_parameters_are_those_of_the_contract() {
             asked += 1;
         }
     }
-    assert_eq!(asked, 12);
+    assert_eq!(asked, 25);
 }
 
 #[test]

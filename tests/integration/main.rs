@@ -9,9 +9,11 @@ mod support {
     pub(crate) mod app;
     pub(crate) mod contract;
     pub(crate) mod crash;
+    pub(crate) mod leases;
     pub(crate) mod library;
     pub(crate) mod program;
     pub(crate) mod s3_server;
+    pub(crate) mod slow;
 }
 
 mod attest;
@@ -36,6 +38,9 @@ mod http_examples;
 mod http_grep;
 mod http_health;
 mod http_host;
+mod http_journal;
+mod http_lease_faults;
+mod http_leases;
 mod http_limits;
 mod http_list;
 mod http_metrics;
@@ -44,6 +49,10 @@ mod http_results;
 mod http_save;
 mod http_socket;
 mod http_turns;
+mod lease_budget;
+mod lease_faults;
+mod lease_keep_alive;
+mod lease_race;
 mod main_job;
 mod read_cases;
 mod real_store;
