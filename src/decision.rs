@@ -18,6 +18,8 @@ mod freeze;
 mod outcome;
 mod result;
 mod turn;
+mod turn_answer;
+mod turn_choice;
 mod turn_plan;
 
 pub use answer::{Answer, Content};

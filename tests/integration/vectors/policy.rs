@@ -857,7 +857,11 @@ fn worded(vector: &Vector) -> anyhow::Result<()> {
         let words: Vec<&str> = match value {
             Value::String(word) if name != "why" => vec![word],
             Value::Array(words) => words.iter().filter_map(Value::as_str).collect(),
-            _ => Vec::new(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_) => Vec::new(),
         };
         for word in words {
             ensure!(message.contains(word), "no `{word}` in {message}");
