@@ -18,6 +18,7 @@ use crate::clock::SystemClock;
 use crate::http::app::{AppState, router};
 use crate::http::request_id::RequestIds;
 use crate::ids::SystemIds;
+use crate::lease::journals::Journals;
 use crate::open_store::{
     Access, OpenStoreError, attest_options, attestation_target, library_over, open_store,
 };
@@ -110,8 +111,8 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
             // Nothing can be served: end, with the running requests answered.
             stop.cancel();
         }
-        if let Some(library) = opened? {
-            state.open(library);
+        if let Some((library, journals)) = opened? {
+            state.open_with(library, journals);
             let kept = keep_attested(&settings, access, &stop).await;
             if kept.is_err() {
                 stop.cancel();
@@ -164,16 +165,16 @@ async fn open(
     base: LocatorBase,
     access: Access,
     stop: &CancellationToken,
-) -> Result<Option<Library>, Failure> {
+) -> Result<Option<(Library, Journals)>, Failure> {
     loop {
         let opening = attest_and_open(settings, base.clone(), access);
         let opened = tokio::select! {
             opened = Box::pin(opening) => opened?,
             () = stop.cancelled() => return Ok(None),
         };
-        if let Some(library) = opened {
+        if opened.is_some() {
             info!("the store is open");
-            return Ok(Some(library));
+            return Ok(opened);
         }
         tokio::select! {
             () = tokio::time::sleep(OPEN_RETRY_PAUSE) => {}
@@ -187,7 +188,7 @@ async fn attest_and_open(
     settings: &Settings,
     base: LocatorBase,
     access: Access,
-) -> Result<Option<Library>, Failure> {
+) -> Result<Option<(Library, Journals)>, Failure> {
     let url = &settings.store.url;
     let failed = |error: &OpenStoreError| failure_of(error, url);
     let opened = open_store(&settings.store)
@@ -210,7 +211,7 @@ async fn attest_and_open(
         }
     }
     match library_over(opened, settings, base, Vec::new(), access).await {
-        Ok(library) => Ok(Some(library)),
+        Ok(opened) => Ok(Some(opened)),
         Err(error) if error.is_transient() => {
             warn!(%error, "the store does not answer, trying again");
             Ok(None)
