@@ -13,9 +13,7 @@ use serde_json::{Value, json};
 use crate::artifact::escape::escape_field;
 use crate::cli::connection::{ConnectionArgs, Variables};
 use crate::cli::description::SessionArgs;
-use crate::cli::failure::{
-    EXIT_DONE, EXIT_REFUSED, EXIT_RESTRICTED, Failure, Stop,
-};
+use crate::cli::failure::{EXIT_DONE, EXIT_REFUSED, EXIT_RESTRICTED, Failure, Stop};
 use crate::cli::output;
 use crate::cli::path::ApiPath;
 use crate::cli::transport::Transport;
@@ -162,11 +160,7 @@ pub async fn run(
     }
 }
 
-async fn verify(
-    args: &VerifyArgs,
-    session: &SessionId,
-    transport: &Transport,
-) -> Result<u8, Stop> {
+async fn verify(args: &VerifyArgs, session: &SessionId, transport: &Transport) -> Result<u8, Stop> {
     let receipts = match &args.receipts {
         Some(file) => receipts::read(file)?,
         None => Vec::new(),
@@ -233,7 +227,11 @@ fn summary(report: &Value) -> String {
         text.push_str(&format!("and {more} findings more\n"));
     }
     let head = match report["head"]["sha256"].as_str() {
-        Some(sha256) => format!(", the last {} {}", report["head"]["seq"], escape_field(sha256)),
+        Some(sha256) => format!(
+            ", the last {} {}",
+            report["head"]["seq"],
+            escape_field(sha256)
+        ),
         None => String::new(),
     };
     text.push_str(&format!(

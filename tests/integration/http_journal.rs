@@ -168,7 +168,11 @@ async fn a_link_in_the_place_of_a_record_is_not_followed() {
     assert!(app.local_path(&first).is_file());
     std::os::unix::fs::symlink(outside.path(), app.local_path(&second)).unwrap();
     let refused = app.prepare("b", &saved).await;
-    assert!(!refused.status.is_success() || refused.status == StatusCode::ACCEPTED, "{}", refused.text());
+    assert!(
+        !refused.status.is_success() || refused.status == StatusCode::ACCEPTED,
+        "{}",
+        refused.text()
+    );
     assert_eq!(std::fs::read(outside.path()).unwrap(), b"outside");
     let listed = app.get(LEASES).await;
     assert!(!listed.status.is_success(), "{}", listed.text());

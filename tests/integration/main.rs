@@ -19,6 +19,7 @@ mod support {
 mod attest;
 mod cli_files;
 mod cli_grep;
+mod cli_journal;
 mod cli_run;
 mod cli_serve;
 mod cli_signals;

@@ -142,9 +142,8 @@ fn every_listing_says_why_and_names_no_case_twice() {
         assert!(!entry.reason.is_empty() && !entry.ids.is_empty());
         match entry.run_in {
             listed::Where::Step(step) => assert!((2..=9).contains(&step), "no step {step}"),
-            listed::Where::ReadCases
-            | listed::Where::JournalCases
-            | listed::Where::Differently => {}
+            listed::Where::ReadCases | listed::Where::JournalCases | listed::Where::Differently => {
+            }
         }
         for id in entry.ids {
             assert!(seen.insert(id), "{id} is listed twice");

@@ -30,8 +30,7 @@ pub fn run(path: &Path, is_json: bool) -> Result<u8, Stop> {
 
 fn check(path: &Path) -> Result<JsonlReport, Failure> {
     let shown = path.display();
-    let cannot =
-        |error: std::io::Error| Failure::new(format!("cannot read `{shown}`: {error}"));
+    let cannot = |error: std::io::Error| Failure::new(format!("cannot read `{shown}`: {error}"));
     let no_follow = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(no_follow.bits()).unwrap_or_default();
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -98,7 +97,9 @@ fn summary(report: &JsonlReport) -> String {
     ));
     if report.cut_off_bytes > 0 {
         let bytes = report.cut_off_bytes;
-        text.push_str(&format!("; the last {bytes} bytes are a write that was cut off"));
+        text.push_str(&format!(
+            "; the last {bytes} bytes are a write that was cut off"
+        ));
     }
     text.push('\n');
     text

@@ -24,7 +24,9 @@ pub(super) async fn run(
     let mut next = Some(args.from);
     let mut journal = json!({});
     while let Some(first) = next {
-        let left = args.limit.map_or(MAX_SHOWN_RECORDS, |limit| limit - records.len());
+        let left = args
+            .limit
+            .map_or(MAX_SHOWN_RECORDS, |limit| limit - records.len());
         if left == 0 {
             break;
         }
@@ -69,7 +71,14 @@ fn table(records: &[Value]) -> String {
         let seq = record["seq"].to_string();
         let when = text(&record["as_of"]);
         if let Some(why) = record["unreadable"].as_str() {
-            let row = [seq, when, "unreadable".to_owned(), dash(), dash(), escape_field(why)];
+            let row = [
+                seq,
+                when,
+                "unreadable".to_owned(),
+                dash(),
+                dash(),
+                escape_field(why),
+            ];
             table.add_row(row);
             continue;
         }
@@ -163,9 +172,18 @@ mod tests {
             json!({"seq": 2, "unreadable": "not JSON"}),
         ];
         let table = table(&records);
-        let rows: Vec<Vec<&str>> = table.lines().map(|l| l.split_whitespace().collect()).collect();
-        assert_eq!(rows[0], ["SEQ", "WHEN", "WHAT", "WHO", "ARTIFACT", "DETAIL"]);
-        assert_eq!(rows[2][..5], ["0", "2026-11-30T12:00:00Z", "prepared", "memory", "AID"]);
+        let rows: Vec<Vec<&str>> = table
+            .lines()
+            .map(|l| l.split_whitespace().collect())
+            .collect();
+        assert_eq!(
+            rows[0],
+            ["SEQ", "WHEN", "WHAT", "WHO", "ARTIFACT", "DETAIL"]
+        );
+        assert_eq!(
+            rows[2][..5],
+            ["0", "2026-11-30T12:00:00Z", "prepared", "memory", "AID"]
+        );
         assert_eq!(rows[2][5..], ["transaction_id=tx␛", "reference_count=2"]);
         assert_eq!(rows[3][..5], ["1", "-", "committed", "memory", "AID"]);
         assert_eq!(rows[4][2..5], ["released", "(expired)", "memory"]);

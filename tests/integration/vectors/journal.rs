@@ -31,7 +31,9 @@ pub(super) fn run(vector: &Vector) -> Option<anyhow::Result<()>> {
         }
         ("journal", "recover each") if given.get("damage").is_some() => damaged(vector),
         ("journal", "append every other phase") => transitions(vector),
-        ("journal", when) if when.starts_with("commit again") => again("committed", Step::Commit, vector),
+        ("journal", when) if when.starts_with("commit again") => {
+            again("committed", Step::Commit, vector)
+        }
         ("journal", when) if when.starts_with("prepare the same id and claim") => {
             again("prepared", Step::Prepare, vector)
         }
@@ -124,7 +126,9 @@ fn with_damage(damage: &str) -> anyhow::Result<Vec<u8>> {
         "a whole line that is not JSON" => lines.insert(1, "not JSON".to_owned()),
         "an empty line" => lines.insert(1, String::new()),
         "sequence 1,3" => lines = spoilt(&|record| record["sequence"] = json!(4)),
-        "a record of another session" => lines = spoilt(&|record| record["session_id"] = json!("run-8")),
+        "a record of another session" => {
+            lines = spoilt(&|record| record["session_id"] = json!("run-8"))
+        }
         "schema_version 2" => lines = spoilt(&|record| record["schema_version"] = json!(2)),
         "previous_sha256 of an older record" => {
             lines = spoilt(&|record| record["previous_sha256"] = json!("0".repeat(64)));
@@ -160,7 +164,12 @@ fn with_damage(damage: &str) -> anyhow::Result<Vec<u8>> {
 }
 
 fn damaged(vector: &Vector) -> anyhow::Result<()> {
-    ensure!(check(&(ancestor_journal(PHASES, |_, _| {}).join("\n") + "\n").into_bytes()).status.as_str() == "ok");
+    ensure!(
+        check(&(ancestor_journal(PHASES, |_, _| {}).join("\n") + "\n").into_bytes())
+            .status
+            .as_str()
+            == "ok"
+    );
     let all = Vec::<String>::deserialize(&vector.given["damage"])?;
     let mut failed = 0;
     for damage in &all {
@@ -277,7 +286,9 @@ impl Journal {
 
 /// A listed transition appends one record; the same phase again and every other one append nothing.
 fn transitions(vector: &Vector) -> anyhow::Result<()> {
-    let table = vector.given["phases_by_current"].as_object().context("phases")?;
+    let table = vector.given["phases_by_current"]
+        .as_object()
+        .context("phases")?;
     let intent = intent("tx", 1, None);
     for (current, legal) in table {
         let legal = Vec::<String>::deserialize(legal)?;
@@ -329,7 +340,10 @@ fn unfinished(vector: &Vector) -> anyhow::Result<()> {
     ensure!(vector.expect["claim_retain_until"].is_null() && claim.retain_until.is_none());
     ensure!(vector.expect["pending"] == claim.reference_count);
     ensure!(journal.state.is_protected(artifact()));
-    ensure!(journal.ask(&condemn(artifact())).is_err(), "it was condemned");
+    ensure!(
+        journal.ask(&condemn(artifact())).is_err(),
+        "it was condemned"
+    );
     Ok(())
 }
 
@@ -413,13 +427,19 @@ fn together(vector: &Vector) -> anyhow::Result<()> {
     let state = std::sync::Arc::new(State::default());
     let mut batch = spillbox::lease::batch::Batch::new(0, None, &state);
     for n in 0..writers {
-        batch.add(&Operation::Prepare(Box::new(intent(&format!("tx-{n}"), 1, None))));
+        batch.add(&Operation::Prepare(Box::new(intent(
+            &format!("tx-{n}"),
+            1,
+            None,
+        ))));
     }
     let mut state = State::default();
     for entry in batch.entries() {
         state.apply(0, None, entry)?;
     }
-    let claim = state.claim(artifact(), Timestamp::UNIX_EPOCH).context("a claim")?;
+    let claim = state
+        .claim(artifact(), Timestamp::UNIX_EPOCH)
+        .context("a claim")?;
     ensure!(vector.expect["reference_count"] == claim.reference_count);
     ensure!(vector.expect["pending"] == state.leases().count());
     let prepared = batch.entries().iter();
@@ -435,7 +455,10 @@ fn claims(vector: &Vector) -> anyhow::Result<()> {
         "source_id": "artifact:run-7:tool_result_001.txt:a365bdf36416",
         "content_sha256": digest, "reference_count": 1, "retain_until": null,
     });
-    ensure!(Claim::parse(&valid.to_string()).is_ok(), "the others are valid");
+    ensure!(
+        Claim::parse(&valid.to_string()).is_ok(),
+        "the others are valid"
+    );
     let mut accepted = 0;
     for given in vector.given["claims"].as_array().context("claims")? {
         let mut claim = valid.clone();
