@@ -36,6 +36,7 @@ mod lease_budget;
 mod lease_chaos;
 mod lease_faults;
 mod lease_keep_alive;
+mod lease_outcomes;
 mod lease_race;
 mod main_job;
 mod read_cases;
