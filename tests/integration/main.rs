@@ -7,6 +7,7 @@
 #[path = "../support"]
 mod support {
     pub(crate) mod app;
+    pub(crate) mod chaotic;
     pub(crate) mod contract;
     pub(crate) mod crash;
     pub(crate) mod leases;
@@ -38,8 +39,10 @@ mod http_read;
 mod http_save;
 mod http_socket;
 mod lease_budget;
+mod lease_chaos;
 mod lease_faults;
 mod lease_keep_alive;
+mod lease_outcomes;
 mod lease_race;
 mod main_job;
 mod read_cases;
