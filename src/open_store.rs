@@ -147,7 +147,7 @@ pub async fn library_over(
     locator_base: LocatorBase,
     cli_args: Vec<String>,
     access: Access,
-) -> Result<Library, OpenStoreError> {
+) -> Result<(Library, Journals), OpenStoreError> {
     let orphan_ttl = settings.gc.orphan_ttl;
     let format = match access {
         Access::ReadWrite => StoreFormat::open(store.as_ref(), &keys, orphan_ttl).await?,
@@ -181,7 +181,9 @@ pub async fn library_over(
         Arc::clone(&clock),
         Arc::clone(&ids),
     );
-    Ok(Library::new(store, keys, format, clock, ids, options).with_keep_alive(Arc::new(journals)))
+    let keep_alive = Arc::new(journals.clone());
+    let library = Library::new(store, keys, format, clock, ids, options);
+    Ok((library.with_keep_alive(keep_alive), journals))
 }
 
 /// In the settings 0 means no quota.
@@ -198,7 +200,7 @@ pub async fn open_library(
     settings: &Settings,
     locator_base: LocatorBase,
     cli_args: Vec<String>,
-) -> Result<Library, OpenStoreError> {
+) -> Result<(Library, Journals), OpenStoreError> {
     let opened = open_store(&settings.store).await?;
     library_over(opened, settings, locator_base, cli_args, Access::ReadWrite).await
 }

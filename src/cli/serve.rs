@@ -20,6 +20,7 @@ use crate::clock::SystemClock;
 use crate::http::app::{AppState, router};
 use crate::http::request_id::RequestIds;
 use crate::ids::SystemIds;
+use crate::lease::journals::Journals;
 use crate::open_store::{
     Access, OpenStoreError, attest_options, attestation_target, library_over, open_store,
 };
@@ -125,8 +126,8 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
             // Nothing can be served: end, with the running requests answered.
             stop.cancel();
         }
-        if let Some(library) = opened? {
-            state.open(library.clone());
+        if let Some((library, journals)) = opened? {
+            state.open_with(library.clone(), journals);
             let watch = store_watch::watch(
                 &library,
                 state.store_health(),
@@ -202,16 +203,16 @@ async fn open(
     access: Access,
     meter: &Arc<dyn StoreMeter>,
     stop: &CancellationToken,
-) -> Result<Option<Library>, Failure> {
+) -> Result<Option<(Library, Journals)>, Failure> {
     loop {
         let opening = attest_and_open(settings, base.clone(), access, meter);
         let opened = tokio::select! {
             opened = Box::pin(opening) => opened?,
             () = stop.cancelled() => return Ok(None),
         };
-        if let Some(library) = opened {
+        if opened.is_some() {
             info!("the store is open");
-            return Ok(Some(library));
+            return Ok(opened);
         }
         tokio::select! {
             () = tokio::time::sleep(OPEN_RETRY_PAUSE) => {}
@@ -226,7 +227,7 @@ async fn attest_and_open(
     base: LocatorBase,
     access: Access,
     meter: &Arc<dyn StoreMeter>,
-) -> Result<Option<Library>, Failure> {
+) -> Result<Option<(Library, Journals)>, Failure> {
     let url = &settings.store.url;
     let failed = |error: &OpenStoreError| failure_of(error, url);
     let (store, keys) = open_store(&settings.store)
@@ -251,7 +252,7 @@ async fn attest_and_open(
         }
     }
     match library_over(opened, settings, base, Vec::new(), access).await {
-        Ok(library) => Ok(Some(library)),
+        Ok(opened) => Ok(Some(opened)),
         Err(error) if error.is_transient() => {
             warn!(%error, "the store does not answer, trying again");
             Ok(None)

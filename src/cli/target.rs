@@ -100,14 +100,12 @@ async fn open_store(settings: &Settings, cli_args: Vec<String>) -> Result<Transp
     if *url == StoreUrl::Memory {
         output::say("warning: the store memory: ends with this command; nothing can be read later");
     }
-    let library = open_library(settings, LocatorBase::Store, cli_args)
+    let (library, journals) = open_library(settings, LocatorBase::Store, cli_args)
         .await
         .map_err(|error| failure_of(&error, url))?;
-    let state = AppState::opened(
-        library,
-        Authenticator::anonymous(default_tenant()),
-        vec![RetrievalMeans::Cli],
-    );
+    let anonymous = Authenticator::anonymous(default_tenant());
+    let state = AppState::starting(anonymous, vec![RetrievalMeans::Cli]);
+    state.open_with(library, journals);
     state.offer(offered(&settings.profiles)?);
     let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
     Ok(Transport::Store(Box::new(StoreTransport {

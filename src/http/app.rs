@@ -32,6 +32,7 @@ use crate::http::{
 };
 use crate::ids::Tenant;
 use crate::lease::entry::OwnerMode;
+use crate::lease::journals::Journals;
 use crate::lease::leases::{LeaseOptions, Leases};
 use crate::lease::names::OwnerName;
 use crate::limits::MAX_CONCURRENT_WALKS;
@@ -254,13 +255,20 @@ impl AppState {
         state
     }
 
-    /// Gives the service its store; the first one stays.
+    /// Gives the service its store; the first one stays. It becomes a writer of the journals there.
     pub fn open(&self, library: Library) {
+        let journals = Journals::beside(&library);
+        self.open_with(library, journals);
+    }
+
+    /// Gives the service its store and the journals there, where the library has them too: one process is
+    /// one writer.
+    pub fn open_with(&self, library: Library, journals: Journals) {
         let options = LeaseOptions {
             is_read_only: library.options().is_read_only,
             owners: self.0.callers.owners.clone(),
         };
-        let leases = Leases::open(library.clone(), options);
+        let leases = Leases::new(library.clone(), journals, options);
         if self.0.opened.set(Opened { library, leases }).is_err() {
             tracing::warn!("the service has a store already; it keeps that one");
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use moka::future::Cache;
 use tokio_util::task::TaskTracker;
 
+use crate::artifact::library::Library;
 use crate::clock::SharedClock;
 use crate::digest::Sha256Digest;
 use crate::ids::{SessionId, SharedIds, Tenant};
@@ -62,6 +63,16 @@ impl Journals {
                 .time_to_idle(JOURNAL_IDLE)
                 .build(),
         }
+    }
+
+    /// Works beside the artifacts of `library` as one writer of the journals there.
+    pub fn beside(library: &Library) -> Self {
+        Self::new(
+            Arc::clone(library.store()),
+            library.keys().clone(),
+            Arc::clone(library.clock()),
+            Arc::clone(library.ids()),
+        )
     }
 
     /// Asks the journal of a session for an operation.

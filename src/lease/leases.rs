@@ -126,17 +126,6 @@ impl Leases {
         }
     }
 
-    /// Works on the artifacts of `library` as one writer of the journals beside them.
-    pub fn open(library: Library, options: LeaseOptions) -> Self {
-        let journals = Journals::new(
-            Arc::clone(library.store()),
-            library.keys().clone(),
-            Arc::clone(library.clock()),
-            Arc::clone(library.ids()),
-        );
-        Self::new(library, journals, options)
-    }
-
     /// Returns the journals, for those that read records or collect.
     pub fn journals(&self) -> &Journals {
         &self.journals

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-/// A loser waits up to this long for each writer that it has seen.
+/// A loser waits up to this long, and as much for each writer whose turn is before.
 const LOSER_PAUSE: Duration = Duration::from_millis(30);
 
 /// A winner leaves this much time to each writer that it has seen.
@@ -59,11 +59,31 @@ impl Pace {
         writers.len()
     }
 
-    /// Returns how long a loser waits, `chance` between 0 and 1: the same however often it lost, and
-    /// spread so that each of the writers seen finds a moment of its own.
-    pub fn loser_pause(&self, chance: f64) -> Duration {
-        let writers = u32::try_from(self.writers().max(1)).unwrap_or(u32::MAX);
-        self.at_most(LOSER_PAUSE).mul_f64(chance) * writers
+    /// Returns how long a loser waits, `chance` between 0 and 1: the same however often it lost.
+    ///
+    /// Every writer sees who wrote last, so they take turns: who wrote longest ago, or not at all, goes
+    /// first, and each other one about a write later.
+    pub fn loser_pause(&self, own: Uuid, chance: f64) -> Duration {
+        self.at_most(LOSER_PAUSE).mul_f64(self.turn(own) + chance)
+    }
+
+    /// How many writers go before `own`: those whose last record is older than its last one.
+    fn turn(&self, own: Uuid) -> f64 {
+        let newest_first = self.writers.iter().rev();
+        let mut older: Vec<Uuid> = Vec::new();
+        let mut newer: Vec<Uuid> = Vec::new();
+        let mut is_seen = false;
+        for writer in newest_first {
+            if *writer == own {
+                is_seen = true;
+            } else if !newer.contains(writer) {
+                let side = if is_seen { &mut older } else { &mut newer };
+                if !side.contains(writer) {
+                    side.push(*writer);
+                }
+            }
+        }
+        u32::try_from(older.len()).map_or(f64::from(u32::MAX), f64::from)
     }
 
     /// Returns how long a winner lets the others have their turn: nothing where it is alone.
@@ -118,21 +138,33 @@ mod tests {
     #[test]
     fn losers_wait_flat_and_a_fast_store_makes_everything_shorter() {
         let mut pace = Pace::default();
-        assert_eq!(pace.loser_pause(1.0), LOSER_PAUSE);
-        assert_eq!(pace.loser_pause(0.0), Duration::ZERO);
-        pace.saw(Uuid::from_u128(1));
-        assert_eq!(pace.loser_pause(1.0), LOSER_PAUSE);
-        pace.saw(Uuid::from_u128(2));
-        assert_eq!(pace.loser_pause(1.0), LOSER_PAUSE * 2);
-        let mut pace = Pace::default();
+        let own = Uuid::from_u128(9);
+        assert_eq!(pace.loser_pause(own, 1.0), LOSER_PAUSE);
+        assert_eq!(pace.loser_pause(own, 0.0), Duration::ZERO);
         pace.wrote_in(Duration::from_millis(4));
-        assert_eq!(pace.loser_pause(1.0), Duration::from_millis(4));
+        assert_eq!(pace.loser_pause(own, 1.0), Duration::from_millis(4));
         pace.wrote_in(Duration::from_millis(8));
-        assert_eq!(pace.loser_pause(1.0), Duration::from_millis(5));
+        assert_eq!(pace.loser_pause(own, 1.0), Duration::from_millis(5));
         for _ in 0..50 {
             pace.wrote_in(Duration::from_secs(3));
         }
-        assert_eq!(pace.loser_pause(1.0), LOSER_PAUSE);
+        assert_eq!(pace.loser_pause(own, 1.0), LOSER_PAUSE);
+    }
+
+    #[test]
+    fn losers_take_turns_by_who_wrote_longest_ago() {
+        let mut pace = Pace::default();
+        for writer in [1, 2, 3, 2, 1, 3, 1] {
+            pace.saw(Uuid::from_u128(writer));
+        }
+        let turns = [2, 3, 1].map(|writer| pace.loser_pause(Uuid::from_u128(writer), 0.0));
+        assert_eq!(turns, [0, 1, 2].map(|turn| LOSER_PAUSE * turn));
+        let new = pace.loser_pause(Uuid::from_u128(4), 0.5);
+        assert_eq!(
+            new,
+            LOSER_PAUSE / 2,
+            "nobody has waited longer than who never wrote"
+        );
     }
 
     #[test]

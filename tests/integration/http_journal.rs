@@ -152,3 +152,28 @@ async fn an_operator_clears_what_they_looked_at_and_nothing_that_is_not_there() 
             .is_problem(ErrorCode::InvalidLease);
     }
 }
+
+/// S13-J28: a record's place that leads elsewhere is not followed, and takes no lease.
+#[tokio::test]
+async fn a_link_in_the_place_of_a_record_is_not_followed() {
+    let app = TestApp::new(Backend::Local).await;
+    let saved = app.put("", "x").await;
+    app.prepare("a", &saved).await;
+    let keys = app.keys_of('j').await;
+    let first = spillbox::store::keys::Key::parse(keys[0].as_str()).unwrap();
+    let second = keys[0].replace("00000000000000000000", "00000000000000000001");
+    let second = spillbox::store::keys::Key::parse(second).unwrap();
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(outside.path(), "outside").unwrap();
+    assert!(app.local_path(&first).is_file());
+    std::os::unix::fs::symlink(outside.path(), app.local_path(&second)).unwrap();
+    let refused = app.prepare("b", &saved).await;
+    assert!(
+        !refused.status.is_success() || refused.status == StatusCode::ACCEPTED,
+        "{}",
+        refused.text()
+    );
+    assert_eq!(std::fs::read(outside.path()).unwrap(), b"outside");
+    let listed = app.get(LEASES).await;
+    assert!(!listed.status.is_success(), "{}", listed.text());
+}

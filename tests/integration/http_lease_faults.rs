@@ -164,7 +164,7 @@ fn is_settled(problem: &Value) -> bool {
     code.unwrap().has_no_side_effects()
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn every_request_of_a_step_may_fail() {
     let mut tried = BTreeSet::new();
     for backend in [Backend::S3, Backend::Minio] {
@@ -193,7 +193,7 @@ async fn every_request_of_a_step_may_fail() {
 }
 
 /// The store takes the record and never says so, or never hears of it: 202, and a resolve settles it.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_outcome_that_stays_unknown_is_202_and_can_be_made_final() {
     for (action, lands) in [(Action::LoseReply, true), (Action::LoseRequest, false)] {
         let (app, saved, replica) = Step::Prepare.stage(Backend::S3).await;
@@ -226,7 +226,7 @@ async fn an_outcome_that_stays_unknown_is_202_and_can_be_made_final() {
 }
 
 /// No trouble of the store is ever read as "there are no leases".
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_store_in_trouble_answers_no_list_at_all() {
     let reads = [
         LEASES.to_owned(),

@@ -55,9 +55,10 @@ impl From<PrepareError> for Failure {
     fn from(error: PrepareError) -> Self {
         let text = error.to_string();
         let code = error.code();
-        let unknown = match error {
-            PrepareError::Journal(error) => error.unknown_record().cloned(),
-            _ => None,
+        let unknown = if let PrepareError::Journal(error) = error {
+            error.unknown_record().cloned()
+        } else {
+            None
         };
         Self {
             code,
@@ -172,20 +173,19 @@ fn actions(op: Op) -> Vec<Action> {
         Action::ApplyTwice,
         Action::WebPage { status: 502 },
     ];
-    match op {
-        Op::Put => actions.extend([Action::ApplyLate, Action::Corrupt]),
-        Op::Get => {
-            actions.push(Action::DenyMissing);
-            actions.extend([false, true].map(|is_silent| Action::CutBody {
-                after_bytes: 3,
-                is_silent,
-            }));
-        }
-        Op::List => {
-            actions
-                .extend([false, true].map(|is_honest| Action::ShortListing { keys: 1, is_honest }));
-        }
-        _ => {}
+    if op == Op::Put {
+        actions.extend([Action::ApplyLate, Action::Corrupt]);
+    }
+    if op == Op::Get {
+        actions.push(Action::DenyMissing);
+        actions.extend([false, true].map(|is_silent| Action::CutBody {
+            after_bytes: 3,
+            is_silent,
+        }));
+    }
+    if op == Op::List {
+        let short = |is_honest| Action::ShortListing { keys: 1, is_honest };
+        actions.extend([false, true].map(short));
     }
     actions
 }

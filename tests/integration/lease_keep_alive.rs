@@ -28,7 +28,7 @@ impl World {
     fn new() -> Self {
         let start: Timestamp = "2026-11-30T00:00:00Z".parse().unwrap();
         let clock = Arc::new(ManualClock::new(start));
-        let shared: SharedClock = clock.clone();
+        let shared = Arc::clone(&clock) as SharedClock;
         let store: SharedStore = Arc::new(MemoryStore::new(shared));
         Self { clock, store }
     }
@@ -38,7 +38,7 @@ impl World {
     }
 
     fn journals(&self) -> Journals {
-        let clock: SharedClock = self.clock.clone();
+        let clock = Arc::clone(&self.clock) as SharedClock;
         let keys = KeySpace::new("").unwrap();
         Journals::new(Arc::clone(&self.store), keys, clock, SystemIds::shared())
     }
@@ -49,7 +49,7 @@ impl World {
             v: 1,
             orphan_ttl_seconds: 86_400,
         };
-        let clock: SharedClock = self.clock.clone();
+        let clock = Arc::clone(&self.clock) as SharedClock;
         let (store, keys) = (Arc::clone(&self.store), KeySpace::new("").unwrap());
         let library = Library::new(store, keys, format, clock, SystemIds::shared(), options);
         library.with_keep_alive(Arc::new(self.journals()))

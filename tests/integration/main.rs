@@ -7,6 +7,7 @@
 #[path = "../support"]
 mod support {
     pub(crate) mod app;
+    pub(crate) mod chaotic;
     pub(crate) mod contract;
     pub(crate) mod crash;
     pub(crate) mod leases;
@@ -21,6 +22,7 @@ mod canary;
 mod cli_access;
 mod cli_files;
 mod cli_grep;
+mod cli_journal;
 mod cli_profiles;
 mod cli_run;
 mod cli_serve;
@@ -50,8 +52,10 @@ mod http_save;
 mod http_socket;
 mod http_turns;
 mod lease_budget;
+mod lease_chaos;
 mod lease_faults;
 mod lease_keep_alive;
+mod lease_outcomes;
 mod lease_race;
 mod main_job;
 mod read_cases;

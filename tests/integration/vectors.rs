@@ -5,6 +5,7 @@
 //! they are (system, area, `when`), not by id: a further case of a known kind runs without a change
 //! here. `SPILLBOX_VECTORS` names another file of the same form.
 
+mod journal;
 mod listed;
 mod policy;
 mod pure;
@@ -55,7 +56,9 @@ fn bytes_of(value: &Value) -> anyhow::Result<Vec<u8>> {
 
 /// Runs a case whose kind is known.
 fn run(vector: &Vector) -> Option<anyhow::Result<()>> {
-    pure::run(vector).or_else(|| policy::run(vector))
+    pure::run(vector)
+        .or_else(|| policy::run(vector))
+        .or_else(|| journal::run(vector))
 }
 
 fn load() -> anyhow::Result<Vec<Vector>> {
@@ -146,7 +149,8 @@ fn every_listing_says_why_and_names_no_case_twice() {
         assert!(!entry.reason.is_empty() && !entry.ids.is_empty());
         match entry.run_in {
             listed::Where::Step(step) => assert!((2..=9).contains(&step), "no step {step}"),
-            listed::Where::ReadCases | listed::Where::Differently => {}
+            listed::Where::ReadCases | listed::Where::JournalCases | listed::Where::Differently => {
+            }
         }
         for id in entry.ids {
             assert!(seen.insert(id), "{id} is listed twice");

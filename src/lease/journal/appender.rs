@@ -61,6 +61,8 @@ pub(super) struct Appender {
     pace: Pace,
     /// Before this the other writers have their turn.
     not_before: Instant,
+    /// Whether they had one, so that the next slot is probably taken: a look costs less than a write.
+    looks_first: bool,
 }
 
 impl Appender {
@@ -74,6 +76,7 @@ impl Appender {
             pending: None,
             pace: Pace::default(),
             not_before: Instant::now(),
+            looks_first: false,
         }
     }
 
@@ -135,6 +138,9 @@ impl Appender {
         }
         let mut view = self.take_view().await?;
         self.decide_pending(&mut view).await?;
+        if std::mem::take(&mut self.looks_first) {
+            view.catch_up(&self.site, &mut self.pace).await?;
+        }
         let mut batch = Batch::new(view.next_seq(), view.as_of(), view.state());
         let waiting = self.fill(&mut batch);
         if batch.entries().is_empty() {
@@ -317,7 +323,8 @@ impl Appender {
     async fn lost(&mut self, mut view: View, stored: &Stored) {
         let seq = view.next_seq();
         let mut folded = view.fold_other(&self.site, stored, &mut self.pace).await;
-        sleep(self.pace.loser_pause(self.site.chance())).await;
+        let writer = self.site.around().writer;
+        sleep(self.pace.loser_pause(writer, self.site.chance())).await;
         if folded.is_ok() {
             folded = view.catch_up(&self.site, &mut self.pace).await;
         }
@@ -363,7 +370,9 @@ impl Appender {
         match proven {
             Ok(Some(mut view)) => {
                 view.checkpoint_if_due(&self.site);
-                self.not_before = Instant::now() + self.pace.linger(self.site.chance());
+                let linger = self.pace.linger(self.site.chance());
+                self.not_before = Instant::now() + linger;
+                self.looks_first = !linger.is_zero();
                 // The state after our record, which may not be the last by now, is not worth a second
                 // fold: what is answered is the state with everything that is known to have landed.
                 let receipt = self.receipt(seq, Sha256Digest::of(&stored.bytes));
