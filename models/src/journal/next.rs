@@ -75,11 +75,12 @@ impl JournalModel {
             Action::Remove(host) => self.remove(&mut s, host),
             Action::Keep(host) => s.hosts[usize::from(host)].step = Step::Done,
             Action::Crash(host) => {
+                // A caller that was told 202 is gone for good: its next try is another request.
+                let was_told = s.ticket.is_some_and(|ticket| ticket.host == host);
                 let h = &mut s.hosts[usize::from(host)];
                 h.crashes -= 1;
                 h.is_stale = false;
-                // A caller that was told 202 is gone for good: its next try is another request.
-                h.step = if h.step == Step::Told202 { Step::Done } else { h.rest() };
+                h.step = if was_told { Step::Done } else { h.rest() };
             }
             Action::Stall(host) => s.hosts[usize::from(host)].is_stale = true,
             Action::Truncate => {
