@@ -23,8 +23,18 @@ pub struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { unique_states, depth, elapsed, violated, reached } = self;
-        write!(f, "{unique_states} states, {depth} steps deep, {:.1} s", elapsed.as_secs_f64())?;
+        let Self {
+            unique_states,
+            depth,
+            elapsed,
+            violated,
+            reached,
+        } = self;
+        write!(
+            f,
+            "{unique_states} states, {depth} steps deep, {:.1} s",
+            elapsed.as_secs_f64()
+        )?;
         write!(f, "; violated {violated:?}; reached {reached:?}")
     }
 }
@@ -85,7 +95,11 @@ where
 }
 
 /// Searches paths of up to `max_steps` steps for violations.
-fn violations<M>(model: &M, max_steps: Option<usize>, until: HasDiscoveries) -> Option<Counterexample>
+fn violations<M>(
+    model: &M,
+    max_steps: Option<usize>,
+    until: HasDiscoveries,
+) -> Option<Counterexample>
 where
     M: Model + Clone + Send + Sync + 'static,
     M::State: Clone + fmt::Debug + std::hash::Hash + PartialEq + Send + Sync + 'static,
@@ -100,18 +114,28 @@ where
     let mut found = search.spawn_bfs().join().discoveries();
     found.retain(|name, _| invariants.contains(name));
     let violated = found.keys().copied().collect();
-    let (_, path) = found.into_iter().min_by_key(|(name, path)| (path.clone().into_actions().len(), *name))?;
+    let (_, path) = found
+        .into_iter()
+        .min_by_key(|(name, path)| (path.clone().into_actions().len(), *name))?;
     let last_state = format!("{:#?}", path.last_state());
     let trace: Vec<String> = path
         .into_actions()
         .iter()
         .map(|action| format!("{action:?}"))
         .collect();
-    Some(Counterexample { steps: trace.len(), violated, trace, last_state })
+    Some(Counterexample {
+        steps: trace.len(),
+        violated,
+        trace,
+        last_state,
+    })
 }
 
 fn names<M: Model>(model: &M, is_wanted: impl Fn(Expectation) -> bool) -> BTreeSet<&'static str> {
     let mut properties = model.properties();
     properties.retain(|property| is_wanted(property.expectation.clone()));
-    properties.into_iter().map(|property| property.name).collect()
+    properties
+        .into_iter()
+        .map(|property| property.name)
+        .collect()
 }

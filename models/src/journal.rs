@@ -12,10 +12,13 @@ pub mod entry;
 pub mod fold;
 pub mod host;
 mod next;
+mod owner;
 mod property;
+mod resolve;
 pub mod rule;
 pub mod scenario;
 pub mod state;
+pub mod table;
 
 use stateright::{Model, Property};
 

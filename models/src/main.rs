@@ -1,29 +1,105 @@
-use spillbox_models::{check, journal, save};
-fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    if args[0] == "save" {
-        let mut m = save::scenario::by_name(&args[1]).unwrap();
-        if let Some(r) = args.get(2) {
-            m.without = save::Rule::ALL.iter().copied().find(|x| format!("{x:?}") == *r);
-            assert!(m.without.is_some());
-            match check::shortest_violation(m) {
-                None => println!("{args:?}: HOLDS"),
-                Some(c) => println!("{args:?}: {} steps {:?}\n  {}", c.steps, c.violated, c.trace.join(" ")),
-            }
-        } else {
-            let r = check::explore(m.clone());
-            println!("{}: {}", args[1], r);
-            if !r.violated.is_empty() { let c = check::shortest_violation(m).unwrap(); println!("  {} {}", c.steps, c.trace.join(" ")); println!("{}", c.last_state); }
-        }
-        return;
+//! Runs one scenario by hand, and prints the way to a violation step by step.
+//!
+//! ```sh
+//! cargo run -p spillbox-models -- journal base_small
+//! cargo run -p spillbox-models -- save kk_gc_erase EraseGoesOn
+//! cargo run -p spillbox-models -- turn            # lists the scenarios and the rules
+//! ```
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::process::ExitCode;
+
+use spillbox_models::scenario::{Removal, Scenario};
+use spillbox_models::{check, journal, save, turn};
+use stateright::Model;
+
+const USAGE: &str = "usage: spillbox-models journal|save|turn [SCENARIO [RULE]]";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["journal"] => list(&journal::table::scenarios(), &journal::table::removals()),
+        ["save"] => list(&save::table::scenarios(), &save::table::removals()),
+        ["turn"] => list(&turn::table::scenarios(), &turn::table::removals()),
+        ["journal", scenario, rule @ ..] => run(journal_model(scenario, rule)),
+        ["save", scenario, rule @ ..] => run(save_model(scenario, rule)),
+        ["turn", scenario, rule @ ..] => run(turn_model(scenario, rule)),
+        _ => usage(),
     }
-    let mut m = journal::scenario::by_name(&args[0]).unwrap();
-    if let Some(r) = args.get(1) {
-        m.without = journal::Rule::ALL.iter().copied().find(|x| format!("{x:?}") == *r);
-        assert!(m.without.is_some());
-        match check::shortest_violation(m) {
-            None => println!("{args:?}: HOLDS"),
-            Some(c) => println!("{args:?}: {} steps {:?}\n  {}", c.steps, c.violated, c.trace.join(" ")),
+}
+
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(2)
+}
+
+/// Returns the rule of this name; `None` where no rule is named, `Some(None)` never.
+fn rule<R: Debug + Copy>(rules: &[R], words: &[&str]) -> Option<Option<R>> {
+    match words {
+        [] => Some(None),
+        [name] => rules
+            .iter()
+            .find(|rule| format!("{rule:?}") == *name)
+            .map(|rule| Some(*rule)),
+        _ => None,
+    }
+}
+
+fn journal_model(name: &str, words: &[&str]) -> Option<journal::JournalModel> {
+    let without = rule(&journal::Rule::ALL, words)?;
+    let model = journal::scenario::by_name(name)?;
+    Some(journal::JournalModel { without, ..model })
+}
+
+fn save_model(name: &str, words: &[&str]) -> Option<save::SaveModel> {
+    let without = rule(&save::Rule::ALL, words)?;
+    let model = save::scenario::by_name(name)?;
+    Some(save::SaveModel { without, ..model })
+}
+
+fn turn_model(name: &str, words: &[&str]) -> Option<turn::TurnModel> {
+    let without = rule(&turn::Rule::ALL, words)?;
+    let model = turn::scenario::by_name(name)?;
+    Some(turn::TurnModel { without, ..model })
+}
+
+fn list<M>(scenarios: &[Scenario<M>], removals: &[Removal<M>]) -> ExitCode {
+    for scenario in scenarios {
+        let size = if scenario.is_small { "small" } else { "big" };
+        println!(
+            "{:36} {:>10} states  {size}",
+            scenario.name, scenario.states
+        );
+    }
+    for removal in removals {
+        println!("{:36} without {}", removal.scenario, removal.rule);
+    }
+    ExitCode::SUCCESS
+}
+
+/// Explores a model; exit status 1 where it is violated.
+fn run<M>(model: Option<M>) -> ExitCode
+where
+    M: Model + Clone + Send + Sync + 'static,
+    M::State: Clone + Debug + Hash + PartialEq + Send + Sync + 'static,
+    M::Action: Clone + Debug + PartialEq,
+{
+    let Some(model) = model else {
+        return usage();
+    };
+    let report = check::explore(model.clone());
+    println!("{report}");
+    if report.violated.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    if let Some(found) = check::shortest_violation(model) {
+        println!("violated in {} steps: {:?}", found.steps, found.violated);
+        for (at, action) in found.trace.iter().enumerate() {
+            println!("{:4}  {action}", at + 1);
         }
-    } else { println!("{}: {}", args[0], check::explore(m)); }
+        println!("{}", found.last_state);
+    }
+    ExitCode::FAILURE
 }

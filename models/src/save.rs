@@ -19,6 +19,7 @@ pub mod rule;
 mod saver;
 pub mod scenario;
 pub mod state;
+pub mod table;
 
 use stateright::{Model, Property};
 
@@ -104,7 +105,11 @@ impl SaveModel {
 
     /// Where the records of a saver of this chain stand.
     fn records_of(&self, chain: usize) -> usize {
-        if self.lacks(Rule::DigestsHaveOwnRecords) { 0 } else { chain }
+        if self.lacks(Rule::DigestsHaveOwnRecords) {
+            0
+        } else {
+            chain
+        }
     }
 
     fn parent_of(&self, chain: usize) -> Option<usize> {

@@ -67,7 +67,8 @@ impl JournalModel {
 
     fn must_seal(&self, lease: u8, state: &State) -> bool {
         let is_needless = state.reference(lease) == Reference::Sealed;
-        let is_late = self.lacks(Rule::SealMakesAbsenceFinal) || self.lacks(Rule::SealBeforeAborted);
+        let is_late =
+            self.lacks(Rule::SealMakesAbsenceFinal) || self.lacks(Rule::SealBeforeAborted);
         !self.commit_first && !is_needless && !is_late
     }
 
@@ -80,7 +81,9 @@ impl JournalModel {
         let is_live = fold.artifact == Artifact::Live;
         match role {
             Role::Publisher(lease) => match fold.lease(lease) {
-                Lease::Unknown if is_live && (state.has_body || self.lacks(Rule::KeysAreUsedOnce)) => {
+                Lease::Unknown
+                    if is_live && (state.has_body || self.lacks(Rule::KeysAreUsedOnce)) =>
+                {
                     Some(Entry::Prepared(lease, self.first_end))
                 }
                 Lease::Prepared(_) if self.commit_first => Some(Entry::Committed(lease)),
@@ -118,7 +121,11 @@ impl JournalModel {
         if fold.artifact == Artifact::Condemned && !state.has_body {
             return Some(Entry::Deleted);
         }
-        let ahead = if self.lacks(Rule::DatesAreTheStores) { 2 } else { 0 };
+        let ahead = if self.lacks(Rule::DatesAreTheStores) {
+            2
+        } else {
+            0
+        };
         let expired = (0..LEASES as u8)
             .map(|lease| Entry::ReleasedExpired(lease, state.date + ahead))
             .find(|entry| fold.is_effective(*entry, self.without));

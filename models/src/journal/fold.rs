@@ -92,7 +92,9 @@ impl Fold {
                 matches!(self.lease(lease), Lease::Prepared(_))
             }
             Entry::Extended(lease, end) => match self.lease(lease) {
-                Lease::Committed(term) if term.end == End::Never => lacks(Rule::EndlessStaysEndless),
+                Lease::Committed(term) if term.end == End::Never => {
+                    lacks(Rule::EndlessStaysEndless)
+                }
                 Lease::Committed(term) => end > term.end,
                 _ => false,
             },

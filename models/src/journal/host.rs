@@ -100,7 +100,11 @@ pub struct Host {
 impl Host {
     /// The step of a host that has nothing more to do with what it saw.
     pub(super) fn rest(&self) -> Step {
-        if self.reads > 0 { Step::Idle } else { Step::Done }
+        if self.reads > 0 {
+            Step::Idle
+        } else {
+            Step::Done
+        }
     }
 
     /// A host that does nothing more has no past either: fewer states that differ in nothing.
@@ -108,7 +112,15 @@ impl Host {
         if self.step == Step::Done || (self.step == Step::Idle && self.reads == 0) {
             let (reads, sends, crashes, tail, is_stale) = (0, 0, 0, 0, false);
             let (role, step) = (self.role, Step::Done);
-            *self = Self { role, step, reads, sends, crashes, is_stale, tail };
+            *self = Self {
+                role,
+                step,
+                reads,
+                sends,
+                crashes,
+                is_stale,
+                tail,
+            };
         }
     }
 

@@ -5,9 +5,8 @@ use super::Rule;
 use super::action::Action;
 use super::decide::{Decision, View};
 use super::entry::{Entry, Record};
-use super::fold::{Fold, Lease};
 use super::host::{Append, Host, Role, Step};
-use super::state::{Answer, Put, Reference, Slot, State, Ticket};
+use super::state::{Answer, Put, Slot, State};
 
 impl JournalModel {
     /// Returns the state after `action`, or `None` where it changes nothing.
@@ -19,7 +18,8 @@ impl JournalModel {
                 let h = &s.hosts[usize::from(host)];
                 if self.lacks(Rule::ColdOpenAfterStall) && h.is_stale {
                     // It trusts its cached tail, and asks only for the slot there.
-                    let is_free = !matches!(s.slots.get(usize::from(h.tail)), Some(Slot::Record(_)));
+                    let is_free =
+                        !matches!(s.slots.get(usize::from(h.tail)), Some(Slot::Record(_)));
                     tail = if is_free { h.tail } else { tail };
                 }
                 self.look(&mut s, host, View { tail, fold });
@@ -127,12 +127,19 @@ impl JournalModel {
             h.step = Step::Sent(append);
             h.tail = if self.stalls { append.slot } else { 0 };
             let Append { entry, slot } = append;
-            s.put(Put { nonce, host, slot, entry });
+            s.put(Put {
+                nonce,
+                host,
+                slot,
+                entry,
+            });
         }
     }
 
     fn put_lands(&self, s: &mut State, nonce: u8) -> Option<()> {
-        let Put { host, slot, entry, .. } = s.take_put(nonce)?;
+        let Put {
+            host, slot, entry, ..
+        } = s.take_put(nonce)?;
         let at = usize::from(slot);
         // A gateway that checks first and acts later tells both writers 200, and the later bytes stay.
         let is_raced = self.lacks(Rule::OneWinnerPerSlot);
@@ -173,7 +180,12 @@ impl JournalModel {
                     return None; // a copy is on the wire already
                 }
                 let Append { entry, slot } = append;
-                s.put(Put { nonce, host, slot, entry });
+                s.put(Put {
+                    nonce,
+                    host,
+                    slot,
+                    entry,
+                });
                 Step::Sent(append)
             }
         };
@@ -181,46 +193,7 @@ impl JournalModel {
         Some(())
     }
 
-    fn answer_202(&self, s: &mut State, host: u8) {
-        let h = &mut s.hosts[usize::from(host)];
-        if let Step::Unknown(append) = h.step {
-            let Append { entry, slot } = append;
-            let nonce = h.latest_nonce(host);
-            if !self.lacks(Rule::UnknownStaysInItsSlot) {
-                // What is on the wire may still land in its slot, and nothing else will.
-                h.step = Step::Told202;
-            }
-            let answer = Answer::Open;
-            s.ticket = Some(Ticket { host, entry, slot, nonce, answer });
-        }
-    }
-
-    /// A resolve was answered with the lease's folded state: the caller goes on from there.
-    fn resolved(&self, s: &mut State, answer: Answer, fold: Fold) {
-        let Some(ticket) = &mut s.ticket else { return };
-        if ticket.answer != Answer::Open {
-            return;
-        }
-        ticket.answer = answer;
-        let host = ticket.host;
-        let h = &s.hosts[usize::from(host)];
-        let Role::Publisher(lease) = h.role else { return };
-        if h.step != Step::Told202 {
-            return;
-        }
-        let step = match fold.lease(lease) {
-            Lease::Prepared(_) if answer == Answer::Landed => {
-                self.acknowledge(s, lease);
-                if self.commit_first { Step::Idle } else { Step::Publish }
-            }
-            Lease::Committed(_) if answer == Answer::Landed && self.commit_first => Step::Publish,
-            Lease::Committed(_) if answer == Answer::Landed && self.removes => Step::MayRemove,
-            _ => Step::Done,
-        };
-        s.hosts[usize::from(host)].step = step;
-    }
-
-    fn acknowledge(&self, s: &mut State, lease: u8) {
+    pub(super) fn acknowledge(&self, s: &mut State, lease: u8) {
         let at = usize::from(lease);
         s.is_acknowledged[at] = true;
         s.promised[at] = s.promised[at].max(Some(self.first_end));
@@ -270,75 +243,5 @@ impl JournalModel {
         let h = &mut s.hosts[usize::from(host)];
         h.is_stale = false;
         h.step = step;
-    }
-
-    fn publication_lands(&self, s: &mut State, lease: u8) {
-        let at = usize::from(lease);
-        s.publishes[at] -= 1;
-        let is_accepted = s.references[at] == Reference::Absent;
-        if is_accepted {
-            s.references[at] = Reference::Published;
-        }
-        let (tail, fold) = s.cold(self.without);
-        let waits = |host: &Host| {
-            host.role == Role::Publisher(lease) && host.step == Step::AwaitPublish
-        };
-        for h in s.hosts.iter_mut().filter(|host| waits(host)) {
-            h.step = match is_accepted {
-                false => Step::Done,
-                true if self.commit_first && self.removes => Step::MayRemove,
-                true if self.commit_first || h.reads == 0 => Step::Done,
-                true if !matches!(fold.lease(lease), Lease::Prepared(_)) => Step::Idle,
-                true => {
-                    h.reads -= 1;
-                    h.is_stale = false;
-                    h.tail = if self.stalls { tail } else { 0 };
-                    let entry = Entry::Committed(lease);
-                    Step::Ready(Append { entry, slot: tail })
-                }
-            };
-        }
-    }
-
-    fn seal(s: &mut State, host: u8) {
-        let h = &mut s.hosts[usize::from(host)];
-        match h.step {
-            Step::Seal(lease, slot) => {
-                let reference = &mut s.references[usize::from(lease)];
-                let entry = match *reference {
-                    Reference::Published => Entry::Committed(lease),
-                    Reference::Absent => {
-                        *reference = Reference::Sealed;
-                        Entry::Aborted(lease)
-                    }
-                    Reference::Removed | Reference::Sealed => Entry::Aborted(lease),
-                };
-                h.step = Step::Ready(Append { entry, slot });
-            }
-            Step::SealLate(lease) => {
-                let reference = &mut s.references[usize::from(lease)];
-                if *reference == Reference::Absent {
-                    *reference = Reference::Sealed;
-                }
-                h.step = h.rest();
-            }
-            _ => {}
-        }
-    }
-
-    fn remove(&self, s: &mut State, host: u8) {
-        let tail = s.cold(self.without).0;
-        let h = &mut s.hosts[usize::from(host)];
-        let Role::Publisher(lease) = h.role else { return };
-        if self.lacks(Rule::RemoveBeforeReleased) {
-            let entry = Entry::ReleasedRemoved(lease);
-            h.step = Step::Ready(Append { entry, slot: tail });
-            return;
-        }
-        let reference = &mut s.references[usize::from(lease)];
-        if *reference == Reference::Published {
-            *reference = Reference::Removed;
-        }
-        h.step = h.rest();
     }
 }

@@ -24,16 +24,18 @@ fn safety(model: &JournalModel, state: &State) -> bool {
     let fold = truth(model, state);
     // A lease that has run out promises nothing any more, whatever its owner still shows.
     let is_owed = |lease: &u8| !matches!(fold.lease(*lease), Lease::Expired(_));
-    !leases().filter(is_owed).any(|lease| JournalModel::is_published(state, lease))
+    !leases()
+        .filter(is_owed)
+        .any(|lease| JournalModel::is_published(state, lease))
 }
 
 fn ack_durable(model: &JournalModel, state: &State) -> bool {
     let fold = truth(model, state);
     let is_known = |lease: u8| fold.lease(lease) != Lease::Unknown;
     let is_extended = |lease: u8| match state.promised[usize::from(lease)] {
-        Some(end) if end != model.first_end => {
-            state.log().any(|entry| entry == Entry::Extended(lease, end))
-        }
+        Some(end) if end != model.first_end => state
+            .log()
+            .any(|entry| entry == Entry::Extended(lease, end)),
         _ => true,
     };
     let is_touched = !state.is_touched || state.log().any(|entry| entry == Entry::Touched);
@@ -59,7 +61,9 @@ fn slot_once(model: &JournalModel, state: &State) -> bool {
 fn aborted_hidden(model: &JournalModel, state: &State) -> bool {
     let fold = truth(model, state);
     let is_aborted = |lease: &u8| fold.lease(*lease) == Lease::Aborted;
-    !leases().filter(is_aborted).any(|lease| JournalModel::is_published(state, lease))
+    !leases()
+        .filter(is_aborted)
+        .any(|lease| JournalModel::is_published(state, lease))
 }
 
 fn condemn_first(model: &JournalModel, state: &State) -> bool {
@@ -71,7 +75,9 @@ fn condemn_first(model: &JournalModel, state: &State) -> bool {
 fn remove_first(model: &JournalModel, state: &State) -> bool {
     let fold = truth(model, state);
     let is_removed = |lease: &u8| fold.lease(*lease) == Lease::Removed;
-    !leases().filter(is_removed).any(|lease| JournalModel::is_published(state, lease))
+    !leases()
+        .filter(is_removed)
+        .any(|lease| JournalModel::is_published(state, lease))
 }
 
 fn plan_order(_: &JournalModel, state: &State) -> bool {
@@ -114,7 +120,10 @@ fn resolve_final(_: &JournalModel, state: &State) -> bool {
 }
 
 fn no_gap(_: &JournalModel, state: &State) -> bool {
-    state.first.windows(2).all(|pair| pair[0].is_some() || pair[1].is_none())
+    state
+        .first
+        .windows(2)
+        .all(|pair| pair[0].is_some() || pair[1].is_none())
 }
 
 fn is_done(state: &State, is_role: impl Fn(Role) -> bool) -> bool {
@@ -125,7 +134,9 @@ fn is_done(state: &State, is_role: impl Fn(Role) -> bool) -> bool {
 fn committed_and_published(model: &JournalModel, state: &State) -> bool {
     let fold = truth(model, state);
     let is_committed = |lease: &u8| matches!(fold.lease(*lease), Lease::Committed(_));
-    leases().filter(is_committed).any(|lease| JournalModel::is_published(state, lease))
+    leases()
+        .filter(is_committed)
+        .any(|lease| JournalModel::is_published(state, lease))
 }
 
 fn deleted(model: &JournalModel, state: &State) -> bool {
@@ -160,14 +171,18 @@ fn touched_after_plan(model: &JournalModel, state: &State) -> bool {
 }
 
 fn extended_then_expired(model: &JournalModel, state: &State) -> bool {
-    let is_extended = state.log().any(|entry| matches!(entry, Entry::Extended(..)));
+    let is_extended = state
+        .log()
+        .any(|entry| matches!(entry, Entry::Extended(..)));
     let is_expired = |lease: &Lease| matches!(lease, Lease::Expired(_));
     is_extended && truth(model, state).leases.iter().any(is_expired)
 }
 
 fn extension_refused(model: &JournalModel, state: &State) -> bool {
     let has_expired = |lease| matches!(truth(model, state).lease(lease), Lease::Expired(_));
-    let is_extended = state.log().any(|entry| matches!(entry, Entry::Extended(..)));
+    let is_extended = state
+        .log()
+        .any(|entry| matches!(entry, Entry::Extended(..)));
     let is_loser = |role| matches!(role, Role::Extender(lease, _) if has_expired(lease));
     !is_extended && is_done(state, is_loser)
 }

@@ -26,7 +26,12 @@ impl SaveModel {
                 Record::Erased => return ChainEnd::Erased,
                 Record::Saved(artifact) => match state.manifests[usize::from(artifact)] {
                     Manifest::Live(_) => return ChainEnd::Live(artifact),
-                    Manifest::Absent => return ChainEnd::Unfinished { record: at, artifact },
+                    Manifest::Absent => {
+                        return ChainEnd::Unfinished {
+                            record: at,
+                            artifact,
+                        };
+                    }
                     Manifest::Tombstone(Why::Erased) if !self.lacks(Rule::ErasedIsFinal) => {
                         return ChainEnd::Erased;
                     }
@@ -34,6 +39,8 @@ impl SaveModel {
                 },
             }
         }
-        ChainEnd::Free { record: RECORDS as u8 }
+        ChainEnd::Free {
+            record: RECORDS as u8,
+        }
     }
 }

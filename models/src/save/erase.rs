@@ -1,6 +1,6 @@
 //! The erase of one call: it walks the call's records from the first one.
 
-use super::state::{Journal, Manifest, RECORDS, Record, State, Why};
+use super::state::{Journal, Manifest, Record, State, Why};
 use super::{Rule, SaveModel};
 
 /// What an erase does next.
@@ -28,11 +28,11 @@ impl SaveModel {
             || self.lacks(Rule::EraseConfirmsEarlier);
         let mut is_confirmed = true;
         let end = |is_confirmed| if is_confirmed { Next::Done } else { Next::Wait };
-        for at in 0..RECORDS {
+        for (at, record) in records.iter().enumerate() {
             if at < own && skips_earlier {
                 continue;
             }
-            let artifact = match records[at] {
+            let artifact = match *record {
                 Record::Empty if self.lacks(Rule::EraseEndsTheRecords) => return end(is_confirmed),
                 Record::Empty => return Next::Record(at),
                 Record::Erased => return end(is_confirmed),
@@ -44,7 +44,8 @@ impl SaveModel {
             if at > own && self.lacks(Rule::EraseTakesLaterRecords) {
                 continue;
             }
-            let is_gone = s.bodies[artifact] == 0 && !s.has_old_version[artifact] && s.is_tombstone(artifact);
+            let is_gone =
+                s.bodies[artifact] == 0 && !s.has_old_version[artifact] && s.is_tombstone(artifact);
             is_confirmed &= is_gone || self.lacks(Rule::EraseConfirms);
             match (s.manifests[artifact], s.journal[artifact]) {
                 // An erase was here: the records behind are its business, and confirmed by it.

@@ -24,7 +24,11 @@ impl SaveModel {
             Event::ResultSeen(i) => {
                 let part = self.parts[usize::from(i)];
                 let is_believed = self.lacks(Rule::ResultsAreCompared);
-                let said = if is_believed { part.result } else { s.results[part.chain] };
+                let said = if is_believed {
+                    part.result
+                } else {
+                    s.results[part.chain]
+                };
                 self.result_known(&mut s, usize::from(i), said?);
             }
             Event::OwnChain(i) => self.own_chain(&mut s, usize::from(i)),
@@ -63,7 +67,11 @@ impl SaveModel {
                 v.step = Step::Look;
                 bury(&mut s.manifests[usize::from(v.artifact)], Why::Abandoned);
             }
-            Event::BodyLands { artifact, by, reply } => {
+            Event::BodyLands {
+                artifact,
+                by,
+                reply,
+            } => {
                 let (x, i) = (usize::from(artifact), usize::from(by));
                 s.body_puts[x] &= !(1 << i);
                 if s.bodies[x] == 0 {
@@ -90,7 +98,10 @@ impl SaveModel {
             Event::ManifestSeen(i) => self.manifest_seen(&mut s, usize::from(i)),
             Event::DeleteOwn(i) => self.delete_own(&mut s, usize::from(i)),
             Event::SkipAhead(i) => self.next_record(&mut s, usize::from(i)),
-            Event::DeleteLands { artifact, generation } => {
+            Event::DeleteLands {
+                artifact,
+                generation,
+            } => {
                 let x = usize::from(artifact);
                 s.deletes[x] &= !(1 << generation);
                 if generation == 7 || s.bodies[x] == generation {

@@ -26,7 +26,8 @@ impl SaveModel {
             if s.bodies[x] != 0 && s.manifests[x] == Manifest::Absent {
                 s.manifests[x] = Manifest::Tombstone(Why::Abandoned);
             }
-            let is_closed = matches!(s.journal[x], Journal::Deleted(_)) && self.lacks(Rule::LateBodiesGo);
+            let is_closed =
+                matches!(s.journal[x], Journal::Deleted(_)) && self.lacks(Rule::LateBodiesGo);
             if s.is_tombstone(x) && !is_closed {
                 s.bodies[x] = 0;
             }
@@ -54,8 +55,12 @@ impl SaveModel {
     fn solo_in_fork(&self, s: &State, parent: usize) -> Outcome {
         match self.chain_end(s, parent) {
             ChainEnd::Erased if !self.lacks(Rule::ParentErasedIsFinal) => Outcome::Gone,
-            ChainEnd::Unfinished { .. } if self.lacks(Rule::ParentUnfinishedIsPassed) => Outcome::Stuck,
-            ChainEnd::Free { record } if record > 0 && self.lacks(Rule::ParentCollectedIsPassed) => {
+            ChainEnd::Unfinished { .. } if self.lacks(Rule::ParentUnfinishedIsPassed) => {
+                Outcome::Stuck
+            }
+            ChainEnd::Free { record }
+                if record > 0 && self.lacks(Rule::ParentCollectedIsPassed) =>
+            {
                 Outcome::Stuck
             }
             _ => Outcome::Receipt,

@@ -13,7 +13,8 @@ impl SaveModel {
             if !is_dead {
                 self.steps(s, i, out);
             }
-            let is_busy = !matches!(s.savers[i].step, Step::Idle) && !s.savers[i].step.is_answered();
+            let is_busy =
+                !matches!(s.savers[i].step, Step::Idle) && !s.savers[i].step.is_answered();
             let is_last = i + 1 == self.parts.len();
             if self.retries && s.dead.is_none() && !is_last && is_busy {
                 out.push(Event::Dies(i as u8));
@@ -98,9 +99,8 @@ impl SaveModel {
     }
 
     fn may_start(&self, s: &State, i: usize) -> bool {
-        let has_ended = |other: usize| {
-            s.dead == Some(other as u8) || s.savers[other].step == Step::Failed
-        };
+        let has_ended =
+            |other: usize| s.dead == Some(other as u8) || s.savers[other].step == Step::Failed;
         let is_last = i + 1 == self.parts.len();
         !self.retries || !is_last || self.artifacts().any(|other| other != i && has_ended(other))
     }
@@ -126,7 +126,8 @@ impl SaveModel {
         if self.touches && s.is_live(artifact) {
             out.push(Event::GetManifestOld(k));
         }
-        if self.is_stale && s.manifests[artifact] != Manifest::Absent {
+        let is_stale = self.is_stale || self.lacks(Rule::ReadsSeeWrites);
+        if is_stale && s.manifests[artifact] != Manifest::Absent {
             out.push(Event::GetStaleAbsent(k));
             if s.is_tombstone(artifact) && s.is_condemned(artifact) {
                 out.push(Event::GetStaleLive(k));
@@ -140,17 +141,28 @@ impl SaveModel {
         for i in self.artifacts().filter(|i| s.body_puts[x] & (1 << i) != 0) {
             let by = i as u8;
             let v = &s.savers[i];
-            out.push(Event::BodyLands { artifact, by, reply: false });
+            out.push(Event::BodyLands {
+                artifact,
+                by,
+                reply: false,
+            });
             // A 200 tells the generation; a 412 tells nothing that BodySeen does not.
             let waits_here = v.step == Step::Body && usize::from(v.artifact) == x;
             let waits_beside = x == i && v.step == Step::Record;
             let is_heard = (waits_here || waits_beside) && s.dead != Some(by);
             if s.bodies[x] == 0 && is_heard && !(waits_here && self.waits_for_result(s, i)) {
-                out.push(Event::BodyLands { artifact, by, reply: true });
+                out.push(Event::BodyLands {
+                    artifact,
+                    by,
+                    reply: true,
+                });
             }
         }
         let on_wire = (0..8).filter(|generation| s.deletes[x] & (1 << generation) != 0);
-        out.extend(on_wire.map(|generation| Event::DeleteLands { artifact, generation }));
+        out.extend(on_wire.map(|generation| Event::DeleteLands {
+            artifact,
+            generation,
+        }));
         if self.leases {
             match s.leases[x] {
                 Lease::None if s.is_acknowledged[x] && s.is_live(x) => {
@@ -182,7 +194,8 @@ impl SaveModel {
         if s.burials[x] {
             out.push(Event::BuryLands(artifact));
         }
-        let is_closed = self.lacks(Rule::LateBodiesGo) && matches!(s.journal[x], Journal::Deleted(_));
+        let is_closed =
+            self.lacks(Rule::LateBodiesGo) && matches!(s.journal[x], Journal::Deleted(_));
         if has_body && s.is_tombstone(x) && !is_closed {
             out.push(Event::SweepBody(artifact));
         }
@@ -207,7 +220,11 @@ impl SaveModel {
         let Some(target) = s.erase else {
             if self.erases {
                 let can_be = |x: &usize| s.is_acknowledged[*x] && self.parts[*x].mode != Mode::Bare;
-                out.extend(self.artifacts().filter(can_be).map(|x| Event::Erase(x as u8)));
+                out.extend(
+                    self.artifacts()
+                        .filter(can_be)
+                        .map(|x| Event::Erase(x as u8)),
+                );
             }
             return;
         };
@@ -215,7 +232,9 @@ impl SaveModel {
             return;
         }
         match self.erase_next(s, usize::from(target)) {
-            Next::Record(record) => out.push(Event::ErasedRecordLands { record: record as u8 }),
+            Next::Record(record) => out.push(Event::ErasedRecordLands {
+                record: record as u8,
+            }),
             Next::Artifact(x) if s.manifests[x] == Manifest::Absent => {
                 out.push(Event::EraseBuries(x as u8));
             }

@@ -8,12 +8,14 @@ use super::{Relation, Rule, SaveModel};
 
 fn leased(m: &SaveModel, s: &State) -> bool {
     let is_whole = |x: usize| s.is_live(x) && s.bodies[x] != 0;
-    m.artifacts().all(|x| s.leases[x] != Lease::Leased || is_whole(x))
+    m.artifacts()
+        .all(|x| s.leases[x] != Lease::Leased || is_whole(x))
 }
 
 fn receipt(m: &SaveModel, s: &State) -> bool {
     let is_whole = |x: usize| s.is_live(x) && s.bodies[x] != 0;
-    m.artifacts().all(|x| !s.is_acknowledged[x] || s.is_condemned(x) || is_whole(x))
+    m.artifacts()
+        .all(|x| !s.is_acknowledged[x] || s.is_condemned(x) || is_whole(x))
 }
 
 fn one_artifact(m: &SaveModel, s: &State) -> bool {
@@ -31,14 +33,21 @@ fn erased_chain(m: &SaveModel, s: &State) -> Option<usize> {
 }
 
 fn nothing_live(m: &SaveModel, s: &State) -> bool {
-    let Some(chain) = erased_chain(m, s) else { return true };
-    m.of_chain(chain).all(|x| !s.is_live(x) && !s.has_old_version[x])
+    let Some(chain) = erased_chain(m, s) else {
+        return true;
+    };
+    m.of_chain(chain)
+        .all(|x| !s.is_live(x) && !s.has_old_version[x])
 }
 
 fn no_later_receipt(m: &SaveModel, s: &State) -> bool {
-    let Some(chain) = erased_chain(m, s) else { return true };
+    let Some(chain) = erased_chain(m, s) else {
+        return true;
+    };
     let is_empty = |chain: usize| s.records[chain][0] == Record::Empty;
-    let heirs = m.chains().filter(|child| m.parent_of(*child) == Some(chain) && is_empty(*child));
+    let heirs = m
+        .chains()
+        .filter(|child| m.parent_of(*child) == Some(chain) && is_empty(*child));
     let mut covered = std::iter::once(chain).chain(heirs);
     let modes = || m.parts.iter().filter(|part| part.mode != super::Mode::Bare);
     !s.is_erase_broken
@@ -46,7 +55,9 @@ fn no_later_receipt(m: &SaveModel, s: &State) -> bool {
 }
 
 fn nothing_served(m: &SaveModel, s: &State) -> bool {
-    let Some(chain) = erased_chain(m, s) else { return true };
+    let Some(chain) = erased_chain(m, s) else {
+        return true;
+    };
     let is_served = |x: usize| {
         s.bodies[x] != 0 && (s.is_live(x) || m.lacks(Rule::ReadsRevalidate) && s.is_acknowledged[x])
     };
@@ -91,30 +102,37 @@ fn answer(s: &State, i: usize) -> Option<Action> {
 fn result_as_recorded(m: &SaveModel, s: &State) -> bool {
     m.artifacts().all(|i| {
         let own = m.parts[i].chain;
-        let recorded = [Some(own), m.parent_of(own)].into_iter().flatten().map(|chain| s.results[chain]);
+        let recorded = [Some(own), m.parent_of(own)]
+            .into_iter()
+            .flatten()
+            .map(|chain| s.results[chain]);
         let said = answer(s, i);
         said.is_none() || recorded.into_iter().any(|result| result == said)
     })
 }
 
 fn result_frozen(m: &SaveModel, s: &State) -> bool {
-    m.artifacts().all(|i| match (s.savers[i].frozen, answer(s, i)) {
-        (Some(frozen), Some(said)) => frozen == said,
-        _ => true,
-    })
+    m.artifacts()
+        .all(|i| match (s.savers[i].frozen, answer(s, i)) {
+            (Some(frozen), Some(said)) => frozen == said,
+            _ => true,
+        })
 }
 
 fn swept(m: &SaveModel, s: &State) -> bool {
     let after = m.swept(s);
     let is_tidy = |x: usize| after.bodies[x] == 0 || after.is_live(x);
     m.artifacts().all(is_tidy)
-        && m.chains().all(|chain| m.of_chain(chain).filter(|x| after.is_live(*x)).count() <= 1)
+        && m.chains()
+            .all(|chain| m.of_chain(chain).filter(|x| after.is_live(*x)).count() <= 1)
 }
 
 fn one_more_save(m: &SaveModel, s: &State) -> bool {
     let after = m.swept(s);
     m.parts.iter().all(|part| {
-        [s, &after].iter().all(|s| m.solo(s, part.mode, part.chain) != Outcome::Stuck)
+        [s, &after]
+            .iter()
+            .all(|s| m.solo(s, part.mode, part.chain) != Outcome::Stuck)
     })
 }
 
@@ -126,12 +144,22 @@ fn same_receipt(m: &SaveModel, s: &State) -> bool {
 
 fn finished_by_another(m: &SaveModel, s: &State) -> bool {
     let is_away = |x: usize| s.savers[x].step != Step::Acknowledged;
-    m.artifacts().any(|x| s.is_live(x) && s.is_acknowledged[x] && is_away(x))
+    m.artifacts()
+        .any(|x| s.is_live(x) && s.is_acknowledged[x] && is_away(x))
 }
 
 fn second_incarnation(m: &SaveModel, s: &State) -> bool {
-    let is_second = |x: usize| s.records.iter().any(|chain| chain[1] == Record::Saved(x as u8));
+    let is_second = |x: usize| {
+        s.records
+            .iter()
+            .any(|chain| chain[1] == Record::Saved(x as u8))
+    };
     m.artifacts().any(|x| s.is_acknowledged[x] && is_second(x))
+}
+
+fn bare_receipt(m: &SaveModel, s: &State) -> bool {
+    m.artifacts()
+        .any(|x| s.is_acknowledged[x] && m.parts[x].mode == super::Mode::Bare)
 }
 
 fn erased(_: &SaveModel, s: &State) -> bool {
@@ -143,8 +171,13 @@ fn two_digests(m: &SaveModel, s: &State) -> bool {
     m.relation == Relation::Digests && m.chains().all(has_receipt)
 }
 
-fn in_fork(m: &SaveModel, s: &State, is_wanted: impl Fn(usize, &super::state::Saver) -> bool) -> bool {
-    m.artifacts().any(|i| m.parent_of(m.parts[i].chain).is_some() && is_wanted(i, &s.savers[i]))
+fn in_fork(
+    m: &SaveModel,
+    s: &State,
+    is_wanted: impl Fn(usize, &super::state::Saver) -> bool,
+) -> bool {
+    m.artifacts()
+        .any(|i| m.parent_of(m.parts[i].chain).is_some() && is_wanted(i, &s.savers[i]))
 }
 
 fn fork_has_parents(m: &SaveModel, s: &State) -> bool {
@@ -155,7 +188,10 @@ fn fork_has_parents(m: &SaveModel, s: &State) -> bool {
 
 fn fork_passes_over(m: &SaveModel, s: &State) -> bool {
     let is_decided = s.records[0][0] != Record::Empty;
-    is_decided && in_fork(m, s, |i, v| v.step == Step::Acknowledged && usize::from(v.artifact) == i)
+    is_decided
+        && in_fork(m, s, |i, v| {
+            v.step == Step::Acknowledged && usize::from(v.artifact) == i
+        })
 }
 
 fn fork_gone(m: &SaveModel, s: &State) -> bool {
@@ -171,7 +207,8 @@ fn answered_spilled(m: &SaveModel, s: &State) -> bool {
 }
 
 fn took_anothers_result(m: &SaveModel, s: &State) -> bool {
-    m.artifacts().any(|i| answer(s, i).is_some() && answer(s, i) != m.parts[i].result)
+    m.artifacts()
+        .any(|i| answer(s, i).is_some() && answer(s, i) != m.parts[i].result)
 }
 
 fn two_answers_in_fork(m: &SaveModel, s: &State) -> bool {
@@ -213,6 +250,7 @@ pub(super) fn all() -> Vec<Property<SaveModel>> {
         Property::sometimes("all savers hold the same receipt", same_receipt),
         Property::sometimes("finished by another", finished_by_another),
         Property::sometimes("a second incarnation", second_incarnation),
+        Property::sometimes("a receipt without a call id", bare_receipt),
         Property::sometimes("erased", erased),
         Property::sometimes("both digests have a receipt", two_digests),
         Property::sometimes("a fork has its parent's artifact", fork_has_parents),
@@ -223,6 +261,9 @@ pub(super) fn all() -> Vec<Property<SaveModel>> {
         Property::sometimes("took another's result", took_anothers_result),
         Property::sometimes("note: two answers in a fork", two_answers_in_fork),
         Property::sometimes("note: two receipts in a fork", two_receipts_in_fork),
-        Property::sometimes("note: bytes beside a tombstone after the erase", bytes_beside_tombstone),
+        Property::sometimes(
+            "note: bytes beside a tombstone after the erase",
+            bytes_beside_tombstone,
+        ),
     ]
 }

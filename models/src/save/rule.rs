@@ -45,6 +45,8 @@ pub enum Rule {
     ManifestKeyStaysTaken,
     /// A body beside a tombstone goes whenever it is seen.
     LateBodiesGo,
+    /// The store reads what was written: no GET answers with what stood there before.
+    ReadsSeeWrites,
     /// Every use of a cached manifest asks whether it is still live.
     ReadsRevalidate,
     /// An erase writes `erased` into the call's next record.
@@ -77,7 +79,7 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::BodyBeforeManifest,
         Self::LostRecordsAreRead,
         Self::CompareBeforeOwnDelete,
@@ -99,6 +101,7 @@ impl Rule {
         Self::PrepareReadsJournal,
         Self::ManifestKeyStaysTaken,
         Self::LateBodiesGo,
+        Self::ReadsSeeWrites,
         Self::ReadsRevalidate,
         Self::EraseEndsTheRecords,
         Self::EraseGoesOn,

@@ -10,7 +10,10 @@ impl SaveModel {
         let part = self.parts[i];
         let is_alone = self.artifacts().all(|other| {
             let step = s.savers[other].step;
-            other == i || self.parts[other].chain != part.chain || step == Step::Idle || step.is_answered()
+            other == i
+                || self.parts[other].chain != part.chain
+                || step == Step::Idle
+                || step.is_answered()
         });
         let own = self.chain_end(s, part.chain);
         let parent = self.parent_of(part.chain);
@@ -24,7 +27,8 @@ impl SaveModel {
         let erased = s.erase.filter(|_| s.is_erased);
         s.savers[i].is_after_erase = erased.is_some_and(|target| {
             let chain = self.parts[usize::from(target)].chain;
-            let is_heir = parent == Some(chain) && is_alone && own == (ChainEnd::Free { record: 0 });
+            let is_heir =
+                parent == Some(chain) && is_alone && own == (ChainEnd::Free { record: 0 });
             chain == part.chain || is_heir
         });
         if part.result.is_none() {
@@ -34,7 +38,11 @@ impl SaveModel {
         let frozen = s.results[part.chain].or(inherited).filter(|_| is_alone);
         let v = &mut s.savers[i];
         v.frozen = frozen;
-        v.verdict = if parent.is_some() { Verdict::Asking } else { Verdict::Sent };
+        v.verdict = if parent.is_some() {
+            Verdict::Asking
+        } else {
+            Verdict::Sent
+        };
         v.step = Step::Result;
         if part.result == Some(Action::Spilled) && parent.is_none() {
             self.start_save(s, i); // everything goes out together
@@ -127,7 +135,9 @@ impl SaveModel {
     }
 
     pub(super) fn parent_chain(&self, s: &mut State, i: usize, is_old: bool) {
-        let Some(parent) = self.parent_of(self.parts[i].chain) else { return };
+        let Some(parent) = self.parent_of(self.parts[i].chain) else {
+            return;
+        };
         let record = s.savers[i].record;
         match self.chain_end(s, parent) {
             ChainEnd::Live(artifact) => {
@@ -144,7 +154,9 @@ impl SaveModel {
             ChainEnd::Unfinished { .. } if self.lacks(Rule::ParentUnfinishedIsPassed) => {
                 Self::end(s, i, Step::Failed);
             }
-            ChainEnd::Free { record } if record > 0 && self.lacks(Rule::ParentCollectedIsPassed) => {
+            ChainEnd::Free { record }
+                if record > 0 && self.lacks(Rule::ParentCollectedIsPassed) =>
+            {
                 Self::end(s, i, Step::Gone);
             }
             ChainEnd::Erased | ChainEnd::Unfinished { .. } | ChainEnd::Free { .. } => {

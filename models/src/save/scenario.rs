@@ -1,4 +1,4 @@
-//! The worlds that are explored, and what goes wrong in them without a rule.
+//! The worlds that are explored.
 
 use super::state::{Action, Mode};
 use super::{Part, Relation, SaveModel};
@@ -19,7 +19,11 @@ pub fn by_name(name: &str) -> Option<SaveModel> {
             _ => return None,
         };
         let chain = usize::from(letter.is_ascii_uppercase());
-        Some(Part { mode, chain, result })
+        Some(Part {
+            mode,
+            chain,
+            result,
+        })
     };
     let mut model = SaveModel {
         parts: words.next()?.chars().map(part).collect::<Option<_>>()?,
