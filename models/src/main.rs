@@ -8,6 +8,7 @@
 
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use spillbox_models::scenario::{Removal, Scenario};
@@ -35,7 +36,7 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Returns the rule of this name; `None` where no rule is named, `Some(None)` never.
+/// Returns the rule that the words name, if they name one; `None` where there is no such rule.
 fn rule<R: Debug + Copy>(rules: &[R], words: &[&str]) -> Option<Option<R>> {
     match words {
         [] => Some(None),
@@ -66,17 +67,20 @@ fn turn_model(name: &str, words: &[&str]) -> Option<turn::TurnModel> {
 }
 
 fn list<M>(scenarios: &[Scenario<M>], removals: &[Removal<M>]) -> ExitCode {
-    for scenario in scenarios {
+    let scenarios = scenarios.iter().map(|scenario| {
         let size = if scenario.is_small { "small" } else { "big" };
-        println!(
-            "{:36} {:>10} states  {size}",
+        format!(
+            "{:36} {:>10} states  {size}\n",
             scenario.name, scenario.states
-        );
-    }
-    for removal in removals {
-        println!("{:36} without {}", removal.scenario, removal.rule);
-    }
-    ExitCode::SUCCESS
+        )
+    });
+    let removals = removals
+        .iter()
+        .map(|removal| format!("{:36} without {}\n", removal.scenario, removal.rule));
+    print(
+        &scenarios.chain(removals).collect::<String>(),
+        ExitCode::SUCCESS,
+    )
 }
 
 /// Explores a model; exit status 1 where it is violated.
@@ -90,16 +94,25 @@ where
         return usage();
     };
     let report = check::explore(model.clone());
-    println!("{report}");
+    let mut text = format!("{report}\n");
     if report.violated.is_empty() {
-        return ExitCode::SUCCESS;
+        return print(&text, ExitCode::SUCCESS);
     }
     if let Some(found) = check::shortest_violation(model) {
-        println!("violated in {} steps: {:?}", found.steps, found.violated);
+        text += &format!("violated in {} steps: {:?}\n", found.steps, found.violated);
         for (at, action) in found.trace.iter().enumerate() {
-            println!("{:4}  {action}", at + 1);
+            text += &format!("{:4}  {action}\n", at + 1);
         }
-        println!("{}", found.last_state);
+        text += &found.last_state;
+        text.push('\n');
     }
-    ExitCode::FAILURE
+    print(&text, ExitCode::FAILURE)
+}
+
+/// Prints; a reader that has seen enough is no failure of ours.
+fn print(text: &str, code: ExitCode) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Ok(()) | Err(_) => code,
+    }
 }

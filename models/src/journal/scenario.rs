@@ -116,7 +116,9 @@ pub fn by_name(name: &str) -> Option<JournalModel> {
         "commit_first" => world([Publisher(0), Collector, Reconciler])
             .commit_first()
             .crashing(),
-        "commit_first_small" => world([Publisher(0), Collector, Reconciler]).commit_first(),
+        "commit_first_small" => world([Publisher(0), Collector, Reconciler])
+            .commit_first()
+            .honest(),
         "truncate" => world([Publisher(0), Publisher(1), Collector]).truncating(),
         "truncate_small" => world([Publisher(0), Collector])
             .removing()

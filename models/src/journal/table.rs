@@ -10,7 +10,7 @@ const SCENARIOS: &[ScenarioRow] = &[
     ("two_publishers", 243_760, true, &["committed and published", "deleted", "publisher refused"]),
     ("removal_small", 18_216, true, &["committed and published", "deleted", "publisher refused", "removed and released"]),
     ("removal", 134_692, true, &["committed and published", "deleted", "publisher refused", "removed and released"]),
-    ("commit_first_small", 681_752, true, &["committed and published", "deleted", "publisher refused"]),
+    ("commit_first_small", 12_031, true, &["committed and published", "deleted", "publisher refused"]),
     ("truncate_small", 263_165, true, &["committed and published", "deleted", "publisher refused", "removed and released"]),
     ("touch", 630_426, true, &["committed and published", "deleted", "publisher refused"]),
     ("plan_small", 40_947, true, &["deleted", "touched after the plan, and kept"]),

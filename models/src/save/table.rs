@@ -41,6 +41,7 @@ const SCENARIOS: &[ScenarioRow] = &[
     ("kKK_fork", 658_176, false, &["a fork has its parent's artifact", "a fork passes over its parent's record", "a second incarnation", "all savers hold the same receipt", "finished by another", "note: two receipts in a fork"]),
     ("kKK_fork_gc", 7_767_172, false, &["a fork has its parent's artifact", "a fork passes over its parent's record", "a second incarnation", "all savers hold the same receipt", "finished by another", "note: two receipts in a fork"]),
     ("irk", 5_895_850, false, &["a second incarnation", "all savers hold the same receipt", "answered inline", "answered spilled", "finished by another", "took another's result"]),
+    ("rk_gc_erase_touch", 187_218, false, &["a second incarnation", "all savers hold the same receipt", "answered spilled", "erased", "finished by another", "note: bytes beside a tombstone after the erase"]),
 ];
 
 #[rustfmt::skip] // a line for each
