@@ -1,6 +1,6 @@
 //! The rules that carry the journal's safety. Each can be taken away, to see that it is needed.
 
-/// One rule. A model without it must be caught: the table of `tests/rules.rs`.
+/// One rule. A model without it must be caught: the table of `tests/models`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// The store lets one of several creates of a key win.
