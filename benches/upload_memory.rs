@@ -11,6 +11,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use spillbox::artifact::format::StoreFormat;
 use spillbox::artifact::library::{Library, LibraryOptions};
+use spillbox::auth::Authenticator;
 use spillbox::clock::SystemClock;
 use spillbox::http::app::{AppState, router};
 use spillbox::http::request_id::RequestIds;
@@ -169,7 +170,11 @@ async fn main() {
         Arc::clone(&ids),
         LibraryOptions::default(),
     );
-    let state = AppState::opened(library, Tenant::default(), Vec::new());
+    let state = AppState::opened(
+        library,
+        Authenticator::anonymous(Tenant::default()),
+        Vec::new(),
+    );
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a port");

@@ -30,6 +30,7 @@ pub mod ls;
 pub mod outline;
 pub mod output;
 pub mod path;
+pub mod profiles;
 pub mod progress;
 pub mod put;
 pub mod run;
@@ -38,8 +39,10 @@ pub mod stat;
 pub mod steady;
 pub mod store;
 pub mod target;
+pub mod token;
 pub mod transport;
 pub mod upload;
+pub mod usage;
 
 /// Reads that nobody waits for any more (a terminal, say) must not hold up the end of the process.
 const RUNTIME_END: Duration = Duration::from_millis(100);
@@ -81,8 +84,14 @@ pub enum Command {
     Stat(stat::StatArgs),
     /// List a session's artifacts, newest first
     Ls(ls::LsArgs),
+    /// Print the tool result budgets that can be asked for
+    Profiles(profiles::ProfilesArgs),
+    /// Report what a session has kept out of prompts
+    Usage(usage::UsageArgs),
     /// Find out by trying whether a store can be trusted
     Doctor(doctor::DoctorArgs),
+    /// Make or hash tokens for the settings of a service
+    Token(token::TokenArgs),
 }
 
 /// Runs the program.
@@ -122,9 +131,11 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             start_logs(LevelFilter::OFF)?;
             Box::pin(doctor::run(args, variables.store.as_deref())).await
         }
+        Command::Token(args) => token::run(args),
         Command::Run(args) => {
             start_logs(LevelFilter::OFF)?;
             // Decided before the tool runs: wrong usage must not cost a run.
+            let variables = variables.with_token(&args.connection)?;
             let place = choose_place(&args.connection, &variables, None)?;
             Box::pin(run::run(args, &variables, Target::of(place)?)).await
         }
@@ -158,6 +169,11 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             let command = async |transport: &_| stat::run(args, transport).await;
             ask(&args.connection, Some(&args.locator), &variables, command).await
         }
+        Command::Profiles(args) => profiles::run(args),
+        Command::Usage(args) => {
+            let command = async |transport: &_| usage::run(args, &variables, transport).await;
+            ask(&args.connection, None, &variables, command).await
+        }
         Command::Ls(args) => {
             let command = async |transport: &_| ls::run(args, &variables, transport).await;
             ask(&args.connection, None, &variables, command).await
@@ -174,7 +190,8 @@ async fn ask(
     command: impl AsyncFnOnce(&Transport) -> Result<u8, Stop>,
 ) -> Result<u8, Stop> {
     start_logs(LevelFilter::OFF)?;
-    let place = choose_place(connection, variables, locator)?;
+    let variables = variables.with_token(connection)?;
+    let place = choose_place(connection, &variables, locator)?;
     let transport = Target::of(place)?.open().await?;
     let ended = tokio::select! {
         ended = Box::pin(command(&transport)) => ended,

@@ -41,10 +41,16 @@ error_codes! {
     BodyTooLarge = "body_too_large",
     /// The body's digest is not the one that the request stated.
     DigestMismatch = "digest_mismatch",
+    /// A service without tokens was asked under a host name that is not its own.
+    HostNotAllowed = "host_not_allowed",
     /// The same output was collected more often than a call record can say.
     IncarnationsExhausted = "incarnations_exhausted",
+    /// The token lacks the scope that the operation needs; `detail` names it.
+    InsufficientScope = "insufficient_scope",
     /// A defect of the service.
     Internal = "internal",
+    /// The request's JSON document is malformed, or contradicts itself.
+    InvalidBody = "invalid_body",
     /// A header is malformed.
     InvalidHeader = "invalid_header",
     /// A query parameter is unknown, malformed or out of bounds.
@@ -63,8 +69,12 @@ error_codes! {
     PreconditionFailed = "precondition_failed",
     /// The replacement's cap does not hold the notice.
     PreviewBudgetTooSmall = "preview_budget_too_small",
+    /// The session or the tenant has stored as much as it may.
+    QuotaExceeded = "quota_exceeded",
     /// The byte range lies outside the body.
     RangeNotSatisfiable = "range_not_satisfiable",
+    /// The caller sends more requests than it may.
+    RateLimited = "rate_limited",
     /// The service serves its store read-only.
     ReadOnly = "read_only",
     /// The client sent nothing for too long.
@@ -87,6 +97,10 @@ error_codes! {
     StoreThrottled = "store_throttled",
     /// The store cannot be reached or fails.
     StoreUnavailable = "store_unavailable",
+    /// The request presents no bearer token, or none of this service.
+    Unauthenticated = "unauthenticated",
+    /// The path and query are longer than this service takes.
+    UriTooLong = "uri_too_long",
 }
 
 impl ErrorCode {
@@ -102,6 +116,7 @@ impl ErrorCode {
             }
             Self::BodyIncomplete
             | Self::DigestMismatch
+            | Self::InvalidBody
             | Self::InvalidHeader
             | Self::InvalidParameter
             | Self::InvalidPattern
@@ -110,7 +125,8 @@ impl ErrorCode {
             Self::IncarnationsExhausted | Self::ParentConflict => StatusCode::CONFLICT,
             Self::PreviewBudgetTooSmall => StatusCode::UNPROCESSABLE_ENTITY,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::ReadOnly => StatusCode::FORBIDDEN,
+            Self::HostNotAllowed => StatusCode::MISDIRECTED_REQUEST,
+            Self::InsufficientScope | Self::ReadOnly => StatusCode::FORBIDDEN,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -120,7 +136,10 @@ impl ErrorCode {
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
             | Self::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
+            Self::QuotaExceeded | Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
+            Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::UriTooLong => StatusCode::URI_TOO_LONG,
         }
     }
 
@@ -128,6 +147,8 @@ impl ErrorCode {
     pub const fn is_retryable(self) -> bool {
         match self {
             Self::BodyIncomplete
+            | Self::QuotaExceeded
+            | Self::RateLimited
             | Self::RequestTimeout
             | Self::Saturated
             | Self::SaveSuperseded
@@ -141,8 +162,11 @@ impl ErrorCode {
             | Self::BodyCorrupt
             | Self::BodyTooLarge
             | Self::DigestMismatch
+            | Self::HostNotAllowed
             | Self::IncarnationsExhausted
+            | Self::InsufficientScope
             | Self::Internal
+            | Self::InvalidBody
             | Self::InvalidHeader
             | Self::InvalidParameter
             | Self::InvalidPattern
@@ -155,7 +179,9 @@ impl ErrorCode {
             | Self::RangeNotSatisfiable
             | Self::ReadOnly
             | Self::RouteNotFound
-            | Self::StoreFormatUnsupported => false,
+            | Self::StoreFormatUnsupported
+            | Self::Unauthenticated
+            | Self::UriTooLong => false,
         }
     }
 
@@ -178,7 +204,10 @@ impl ErrorCode {
             | Self::BodyIncomplete
             | Self::BodyTooLarge
             | Self::DigestMismatch
+            | Self::HostNotAllowed
             | Self::IncarnationsExhausted
+            | Self::InsufficientScope
+            | Self::InvalidBody
             | Self::InvalidHeader
             | Self::InvalidParameter
             | Self::InvalidPattern
@@ -188,12 +217,16 @@ impl ErrorCode {
             | Self::ParentNotFound
             | Self::PreconditionFailed
             | Self::PreviewBudgetTooSmall
+            | Self::QuotaExceeded
             | Self::RangeNotSatisfiable
+            | Self::RateLimited
             | Self::ReadOnly
             | Self::RequestTimeout
             | Self::RouteNotFound
             | Self::Saturated
-            | Self::StoreFormatUnsupported => true,
+            | Self::StoreFormatUnsupported
+            | Self::Unauthenticated
+            | Self::UriTooLong => true,
         }
     }
 
@@ -206,8 +239,11 @@ impl ErrorCode {
             Self::BodyIncomplete => "Request body incomplete",
             Self::BodyTooLarge => "Request body too large",
             Self::DigestMismatch => "Digest mismatch",
+            Self::HostNotAllowed => "Host name not allowed",
             Self::IncarnationsExhausted => "Call saved and collected too often",
+            Self::InsufficientScope => "Insufficient scope",
             Self::Internal => "Internal error",
+            Self::InvalidBody => "Invalid JSON document",
             Self::InvalidHeader => "Invalid header",
             Self::InvalidParameter => "Invalid parameter",
             Self::InvalidPattern => "Invalid search pattern",
@@ -217,7 +253,9 @@ impl ErrorCode {
             Self::ParentNotFound => "Parent session not found",
             Self::PreconditionFailed => "Precondition failed",
             Self::PreviewBudgetTooSmall => "Preview budget too small",
+            Self::QuotaExceeded => "Quota exceeded",
             Self::RangeNotSatisfiable => "Range not satisfiable",
+            Self::RateLimited => "Too many requests",
             Self::ReadOnly => "Service is read-only",
             Self::RequestTimeout => "Request timed out",
             Self::RouteNotFound => "No such path",
@@ -229,6 +267,8 @@ impl ErrorCode {
             Self::StoreOutcomeUnknown => "Outcome of a store write unknown",
             Self::StoreThrottled => "Store asks to slow down",
             Self::StoreUnavailable => "Store unavailable",
+            Self::Unauthenticated => "Authentication needed",
+            Self::UriTooLong => "Path and query too long",
         }
     }
 
@@ -249,8 +289,15 @@ impl ErrorCode {
             Self::DigestMismatch => {
                 "the bytes changed on the way or the header is of other bytes; send both again; nothing was stored"
             }
+            Self::HostNotAllowed => {
+                "ask http://127.0.0.1 or http://localhost with the service's port; for another name the operator sets server.public_url, or tokens"
+            }
             Self::IncarnationsExhausted => "save under another call_id",
+            Self::InsufficientScope => {
+                "use a token that has the scope named in `detail`; the operator grants it in [[tokens]]"
+            }
             Self::Internal => "report the request_id to the operator",
+            Self::InvalidBody => "correct the JSON document as `detail` says; nothing was stored",
             Self::InvalidHeader => "correct the header named in `detail`; nothing was done",
             Self::InvalidParameter => "correct the parameter named in `detail`; nothing was done",
             Self::InvalidPattern => {
@@ -268,7 +315,11 @@ impl ErrorCode {
             Self::PreviewBudgetTooSmall => {
                 "shorten label, title and session id, or ask the operator for a larger replacement cap"
             }
+            Self::QuotaExceeded => {
+                "nothing was stored and nothing is evicted; retry after the collector has run, release what is not needed, or ask the operator to raise the limit named in `detail`"
+            }
             Self::RangeNotSatisfiable => "ask for a range inside the size given in Content-Range",
+            Self::RateLimited => "retry after the time in Retry-After, with fewer requests at once",
             Self::ReadOnly => {
                 "save through another service; `spillbox doctor` says why this store is not written to"
             }
@@ -288,6 +339,12 @@ impl ErrorCode {
             }
             Self::StoreThrottled => "retry after the time in Retry-After with the same call_id",
             Self::StoreUnavailable => "retry after the time in Retry-After with the same call_id",
+            Self::Unauthenticated => {
+                "send `Authorization: Bearer TOKEN` with a token of this service; the commands take it from SPILLBOX_TOKEN or --token-file"
+            }
+            Self::UriTooLong => {
+                "shorten the query: a summary is clipped to 240 characters, and a pattern of grep takes 1024 bytes"
+            }
         }
     }
 
@@ -348,7 +405,10 @@ mod tests {
     fn a_client_mistake_is_never_retryable_and_changes_nothing() {
         for code in ErrorCode::ALL {
             if code.status().is_client_error()
-                && !matches!(code, ErrorCode::BodyIncomplete | ErrorCode::RequestTimeout)
+                && !matches!(
+                    code,
+                    ErrorCode::BodyIncomplete | ErrorCode::RateLimited | ErrorCode::RequestTimeout
+                )
             {
                 assert!(!code.is_retryable(), "{code}");
                 assert!(code.has_no_side_effects(), "{code}");

@@ -7,7 +7,7 @@
 use std::any::Any;
 
 use axum::Router;
-use axum::http::{Method, Uri};
+use axum::http::Method;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -19,43 +19,64 @@ use crate::http::request_id::RequestIds;
 
 mod accept;
 pub mod access_log;
+pub mod admin;
 pub mod app;
 mod artifact_path;
+pub mod audit;
+mod budget;
 mod bytes;
 mod caller;
 pub mod condition;
 mod disposition;
 mod failure;
+mod gate;
 mod grep;
 mod health;
+pub mod host_policy;
 mod lines;
 mod list;
+mod measure;
+mod method;
+pub mod metrics;
+pub mod operation;
 mod outline;
 pub mod problem;
 pub mod query;
 pub mod range;
+pub mod rate_limit;
+pub mod readiness;
 mod refused_body;
 mod reply;
 pub mod request_id;
+mod results;
+pub mod route;
 mod save;
 pub mod session_path;
 mod stat;
+mod turns;
 mod upload_headers;
+mod uri_length;
 
-/// Wraps the routes: fallbacks, panic catcher, access log and request ids, in that order from the
-/// inside, so that a caught panic is logged and answered with the request's id.
-pub fn finish(routes: Router, request_ids: RequestIds) -> Router {
+/// Answers unknown paths and wrong methods as problems.
+pub fn with_fallbacks(routes: Router) -> Router {
     routes
         .fallback(no_such_route)
         .method_not_allowed_fallback(no_such_method)
+}
+
+/// Wraps the routes: panic catcher, access log and request ids, in that order from the inside, so that
+/// a caught panic is logged and answered with the request's id.
+pub fn finish(routes: Router, request_ids: RequestIds) -> Router {
+    routes
         .layer(CatchPanicLayer::custom(panic_to_problem))
+        .layer(axum::middleware::from_fn(uri_length::refuse_long))
         .layer(axum::middleware::from_fn(access_log::log_request))
         .layer(from_fn_with_state(request_ids, request_id::attach))
 }
 
-async fn no_such_route(uri: Uri) -> Problem {
-    let path = problem::excerpt(uri.path());
-    Problem::new(ErrorCode::RouteNotFound, format!("no such path: {path}"))
+/// Does not repeat the path: people paste tokens into the wrong place of a URL, and replies are logged.
+async fn no_such_route() -> Problem {
+    Problem::new(ErrorCode::RouteNotFound, "no such path")
 }
 
 /// The router adds the `Allow` header itself.

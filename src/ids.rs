@@ -109,6 +109,12 @@ id128!(
     "decision id"
 );
 
+id128!(
+    /// The key form of a turn: a hash of tenant, session and turn id.
+    TurnHash,
+    "turn hash"
+);
+
 fn first_128_bits(digest: Sha256Digest) -> u128 {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest.as_bytes()[..16]);
@@ -123,6 +129,14 @@ impl SessionKey {
             "spillbox/session-key/v1",
             &fields,
         )))
+    }
+}
+
+impl TurnHash {
+    /// Derives the key form of `turn` in `session`.
+    pub fn derive(tenant: &Tenant, session: &SessionId, turn: &TurnId) -> Self {
+        let fields = [tenant.as_str(), session.as_str(), turn.as_str()].map(str::as_bytes);
+        Self(first_128_bits(tagged_hash("spillbox/turn/v1", &fields)))
     }
 }
 
@@ -272,6 +286,31 @@ impl<'de> Deserialize<'de> for SessionId {
     }
 }
 
+/// A turn's id: 1 to 512 bytes of any UTF-8 but `.` and `..`, as of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TurnId(String);
+
+impl TurnId {
+    /// Returns the id as the caller wrote it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for TurnId {
+    type Err = InvalidIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse::<SessionId>() {
+            Ok(SessionId(text)) => Ok(Self(text)),
+            Err(InvalidIdError { rule, .. }) => Err(InvalidIdError {
+                kind: "turn id",
+                rule,
+            }),
+        }
+    }
+}
+
 /// A tool call's id as the provider gave it: 1 to 4,096 bytes of any UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
@@ -376,26 +415,31 @@ impl SystemIds {
     pub fn shared() -> SharedIds {
         Arc::new(Self::default())
     }
+}
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that reads the system's randomness"
-    )]
-    fn random() -> [u8; 10] {
-        let mut bytes = [0; 10];
-        getrandom::fill(&mut bytes)
-            .expect("the operating system has a random source; without one no id is safe");
-        bytes
-    }
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the system's randomness"
+)]
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .expect("the operating system has a random source; without one no id is safe");
+    bytes
+}
+
+/// Returns 256 bits from the operating system's random source, for a new token.
+pub fn random_secret() -> [u8; 32] {
+    random()
 }
 
 impl IdSource for SystemIds {
     fn artifact_id(&self, now: Timestamp) -> ArtifactId {
-        ArtifactId::new(next_millis(&self.last_millis, now), Self::random())
+        ArtifactId::new(next_millis(&self.last_millis, now), random())
     }
 
     fn uuid(&self, now: Timestamp) -> Uuid {
-        uuid_v7(now, Self::random())
+        uuid_v7(now, random())
     }
 }
 

@@ -4,23 +4,30 @@
 //! The layers, top down; imports point down only (`tests/layering.rs`):
 //!
 //! ```text
-//! L4 wiring   main  cli/  server  open_store  settings  telemetry
+//! L4 wiring   main  cli/  server  open_store  settings  telemetry  audit_log  store_watch
+//!             store_metrics
 //! L3 edges    http/
-//! L2 domain   artifact/
+//! L2 domain   artifact/  auth/
 //! L1 store    store/
 //! L0 base     clock  limits  error  ids  digest
 //! ```
 
 pub mod artifact;
+pub mod audit_log;
+pub mod auth;
 pub mod cli;
 pub mod clock;
+pub mod decision;
 pub mod digest;
 pub mod error;
 pub mod http;
 pub mod ids;
 pub mod limits;
 pub mod open_store;
+pub mod policy;
 pub mod server;
 pub mod settings;
 pub mod store;
+pub mod store_metrics;
+pub mod store_watch;
 pub mod telemetry;

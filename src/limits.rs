@@ -107,9 +107,28 @@ pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// in a moment, and a client that is turned away has to send everything again.
 pub const UPLOAD_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Uploads at once: each may hold three parts of 8 MiB, so this bounds the resident memory of bodies to
-/// 1.5 GiB.
+/// Uploads at once, whatever their size; their memory is bounded by [`DEFAULT_UPLOAD_MEMORY_BYTES`].
 pub const MAX_CONCURRENT_UPLOADS: usize = 64;
+
+/// What one upload of more than a part may hold: the parts on the wire and the one being collected.
+pub const STREAMED_UPLOAD_BYTES: u64 = (PARTS_IN_FLIGHT as u64 + 1) * PART_BYTES as u64;
+
+/// Memory for the bodies of all uploads. 21 large uploads side by side are more than a link or a store
+/// of 10 Gbit/s takes, and a replica with 1 GiB keeps half of it for everything else; a small body takes
+/// little of it, so that this is no bound on those before [`MAX_CONCURRENT_UPLOADS`] is.
+pub const DEFAULT_UPLOAD_MEMORY_BYTES: u64 = 512 << 20;
+
+/// A body of unknown size that has outgrown a small one's memory waits this long for a large one's. Longer
+/// than at the start, since what was sent would have to be sent again; shorter than clients wait for
+/// a write.
+pub const UPLOAD_GROWTH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A budget above this is no budget.
+pub const MAX_UPLOAD_MEMORY_BYTES: u64 = 1 << 40;
+
+/// The unit in which upload memory is handed out; what a save keeps of a body beside its bytes (two
+/// preview windows) is less.
+pub const UPLOAD_MEMORY_UNIT_BYTES: u64 = 64 << 10;
 
 /// Pause after an accept error that concerns the machine (no file descriptor left): long enough not
 /// to spin, short enough that clients in the backlog wait hardly longer than a retry.
@@ -200,6 +219,12 @@ pub const HIT_TEXT_BYTES: usize = 512;
 /// A search ends after this time and says where to go on: a hostile pattern holds its place no longer.
 pub const SEARCH_DEADLINE: Duration = Duration::from_secs(5);
 
+/// A shorter deadline finds nothing in a store that answers in 50 ms.
+pub const MIN_SEARCH_DEADLINE: Duration = Duration::from_millis(100);
+
+/// A longer one lets a few hostile patterns hold every place for searches.
+pub const MAX_SEARCH_DEADLINE: Duration = Duration::from_secs(60);
+
 /// A search that is inside one slow line at its deadline is waited for this much longer, once it has
 /// something to answer.
 pub const SEARCH_GRACE: Duration = Duration::from_millis(500);
@@ -260,3 +285,112 @@ pub const ATTEST_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// Clocks that differ by more are told as a restriction: ages are compared on the store's clock, and
 /// signatures are refused from 15 minutes on.
 pub const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5 * 60);
+
+/// Requests of one principal at once, where a rate is set: an agent's parallel tools.
+pub const DEFAULT_REQUESTS_BURST: u32 = 100;
+
+/// A higher rate is none: it is above what one replica answers.
+pub const MAX_REQUESTS_PER_SECOND: u32 = 1_000_000;
+
+/// Principals whose pace has recovered are forgotten this often.
+pub const RATE_UPKEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Sessions whose stored bytes this replica counts: 100 bytes each. A session that falls out is counted
+/// anew from zero, so its soft quota is overshot by what was forgotten.
+pub const COUNTED_SESSIONS: u64 = 100_000;
+
+/// How often the store is looked at for `/readyz`: one small request, and a balancer that asks every ten
+/// seconds is not told much older news.
+pub const READY_CHECK_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A shorter interval is load without use.
+pub const MIN_READY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A longer one tells of an outage when it is over.
+pub const MAX_READY_CHECK_INTERVAL: Duration = Duration::from_secs(600);
+
+/// A look at the store that takes longer has failed.
+pub const READY_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Failed looks in a row until the service is not ready: one lost packet takes no replica out.
+pub const READY_FAILURES: u32 = 3;
+
+/// Good looks in a row until it is ready again: a store that answers every other request is not back.
+pub const READY_SUCCESSES: u32 = 2;
+
+/// Path and query of a request. A summary of tens of kilobytes is clipped and no error, so this lies
+/// under what the protocol library can hold (65,534), which answers without a reason.
+pub const MAX_URI_BYTES: usize = 60 << 10;
+
+/// Bytes of one request's head in memory. The library's own bound is 400 KiB, which [`MAX_CONNECTIONS`]
+/// slow heads would make 400 MiB.
+pub const MAX_HEAD_BYTES: usize = 128 << 10;
+
+/// Connections of the admin listener: a few scrapers.
+pub const ADMIN_CONNECTIONS: usize = 16;
+
+/// How often what was measured is folded into the histograms: without it they grow until a scrape.
+pub const METRICS_UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A bearer token's text. Random tokens have 32 to 64 characters; signed ones of other systems, which an
+/// operator may reuse as opaque words, stay under this.
+pub const MAX_TOKEN_BYTES: usize = 512;
+
+/// A token that an operator chose: 16 bytes of a random alphabet are beyond guessing over a network.
+pub const MIN_TOKEN_BYTES: usize = 16;
+
+/// A principal's name: it stands in every log line and metric label of its requests.
+pub const MAX_PRINCIPAL_NAME_BYTES: usize = 64;
+
+/// Tokens of a configuration: every presented token is compared with all of them, 32 bytes each, which
+/// takes microseconds.
+pub const MAX_TOKENS: usize = 1_024;
+
+/// Audit lines that are waiting or whose requests are running: 8,192 of about 400 bytes. A second of a busy
+/// replica, so that the pauses of an ordinary disk are not felt.
+pub const AUDIT_QUEUE_LINES: usize = 8 << 10;
+
+/// A request waits this long for a place in the audit stream, then it is refused: nothing runs unrecorded.
+pub const AUDIT_WAIT: Duration = Duration::from_secs(5);
+
+/// Audit lines of one write: a few hundred KiB.
+pub const AUDIT_BATCH_LINES: usize = 1 << 10;
+
+/// Pause between two tries to write the audit stream.
+pub const AUDIT_RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Time that the last audit lines have when the service ends.
+pub const AUDIT_END_TIME: Duration = Duration::from_secs(5);
+
+/// All results of one turn together (profile `default`): a tenth of a window of a million tokens, and what
+/// the systems that have such a budget allow.
+pub const DEFAULT_TURN_BYTES: u64 = 200_000;
+
+/// Results up to this size are left alone by the turn's pass (profile `default`): a body that fits the cap of
+/// a replacement stays as it is, so nothing smaller can stand for it.
+pub const TURN_RESULT_FLOOR_BYTES: u64 = DEFAULT_REPLACEMENT_BYTES as u64;
+
+/// Results of one turn. Models call some dozens of tools at once; each fresh one costs a few requests.
+pub const MAX_TURN_RESULTS: usize = 1_000;
+
+/// A turn's JSON document. It is in memory twice, as text and parsed; larger results are saved first and
+/// named by their artifact id.
+pub const MAX_TURN_BODY_BYTES: usize = 24 << 20;
+
+/// Text that a decision repeats to the caller, who has it: a harness replaces what it sent by what it gets.
+pub const MAX_INLINE_TEXT_BYTES: u64 = 1 << 20;
+
+/// Records of one turn: results that are added later make one more each.
+pub const MAX_TURN_RECORDS: u32 = 256;
+
+/// Saves of one turn at once: each takes an upload's place.
+pub const TURN_SAVES_AT_ONCE: usize = 4;
+
+/// Reads of one turn's earlier decisions at once.
+pub const TURN_READS_AT_ONCE: usize = 16;
+
+/// Turns whose documents are in memory at once, each twice [`MAX_TURN_BODY_BYTES`] at most: 768 MiB.
+pub const TURNS_AT_ONCE: usize = 16;
+
+/// A turn waits this long for its place: turns take round trips, not uploads.
+pub const TURN_QUEUE_TIMEOUT: Duration = Duration::from_secs(30);

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::artifact::format::{FormatError, StoreFormat};
-use crate::artifact::library::{Library, LibraryOptions};
+use crate::artifact::library::{Library, LibraryOptions, max_concurrent_searches};
 use crate::artifact::locator::LocatorBase;
+use crate::artifact::quota::Quotas;
 use crate::clock::SystemClock;
 use crate::ids::SystemIds;
-use crate::settings::{Checksum, Settings, StoreSettings, StoreUrl};
+use crate::settings::{Checksum, Settings, StoreSettings, StoreUrl, TOKEN_VARIABLE};
 use crate::store::attest::{AttestOptions, Endpoint, Target};
 use crate::store::keys::KeySpace;
 use crate::store::local::LocalStore;
@@ -157,12 +158,28 @@ pub async fn library_over(
         locator_base,
         max_body_bytes: settings.limits.max_body_bytes,
         max_concurrent_uploads: settings.limits.max_concurrent_uploads,
+        upload_memory_bytes: settings.limits.upload_memory_bytes,
+        max_concurrent_searches: match settings.limits.max_concurrent_searches {
+            0 => max_concurrent_searches(),
+            most => most,
+        },
+        search_deadline: settings.limits.search_deadline,
+        quotas: Quotas {
+            session_bytes: quota(settings.limits.session_bytes),
+            tenant_bytes: quota(settings.limits.tenant_bytes),
+        },
         is_read_only: access == Access::ReadOnly,
+        token_variable: settings.needs_tokens().then_some(TOKEN_VARIABLE),
         cli_args,
         ..LibraryOptions::default()
     };
     let (clock, ids) = (SystemClock::shared(), SystemIds::shared());
     Ok(Library::new(store, keys, format, clock, ids, options))
+}
+
+/// In the settings 0 means no quota.
+fn quota(bytes: u64) -> Option<u64> {
+    (bytes > 0).then_some(bytes)
 }
 
 /// Opens the store and builds what works on it, without attesting it: for commands that work straight

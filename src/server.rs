@@ -185,10 +185,14 @@ impl Server {
         builder
             .http1()
             .timer(TokioTimer::new())
+            .max_buf_size(limits::MAX_HEAD_BYTES)
             .header_read_timeout(options.header_timeout);
         builder
             .http2()
             .timer(TokioTimer::new())
+            .max_header_list_size(
+                u32::try_from(limits::MAX_HEAD_BYTES).expect("a head is far below 4 GiB"),
+            )
             .keep_alive_interval(limits::HTTP2_PING_INTERVAL)
             .keep_alive_timeout(options.header_timeout);
         Self {

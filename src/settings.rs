@@ -5,17 +5,25 @@
 //! are refused everywhere, so that a misspelled setting is not a silent default.
 //! `spillbox.example.toml` explains every key; a test keeps it complete.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits;
+use crate::auth::TokenEntry;
+use crate::limits as bounds;
+use crate::policy::table::ProfileTable;
 
+mod access;
+mod known;
+mod limits;
 mod load;
 mod public_url;
 mod store_url;
 
+pub use access::{AccessSettings, TOKEN_VARIABLE};
+pub use limits::LimitSettings;
 pub use load::{Environment, Flag, SettingsError, load};
 pub use public_url::{PublicUrl, PublicUrlError};
 pub use store_url::{StoreUrl, StoreUrlError};
@@ -35,6 +43,15 @@ pub struct Settings {
     /// `[gc]`
     #[serde(default)]
     pub gc: GcSettings,
+    /// `[access]`
+    #[serde(default)]
+    pub access: AccessSettings,
+    /// `[[tokens]]`
+    #[serde(default)]
+    pub tokens: Vec<TokenEntry>,
+    /// `[profiles.NAME]`: tool result budgets of the operator's own.
+    #[serde(default)]
+    pub profiles: BTreeMap<String, ProfileTable>,
 }
 
 /// `[server]`: where the service listens and how clients name it.
@@ -45,6 +62,11 @@ pub struct ServerSettings {
     pub listen: SocketAddr,
     /// The URL that locators begin with; `http://{listen}` when absent.
     pub public_url: Option<PublicUrl>,
+    /// The address of `/metrics`; none when absent.
+    pub admin_listen: Option<SocketAddr>,
+    /// How often `/readyz` has the store looked at.
+    #[serde(with = "humantime_serde")]
+    pub ready_check_interval: Duration,
 }
 
 impl Default for ServerSettings {
@@ -52,6 +74,8 @@ impl Default for ServerSettings {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
             public_url: None,
+            admin_listen: None,
+            ready_check_interval: bounds::READY_CHECK_INTERVAL,
         }
     }
 }
@@ -105,27 +129,24 @@ pub struct StoreSettings {
     pub sign_payload: Option<bool>,
 }
 
-fn default_contenders() -> usize {
-    limits::ATTEST_CONTENDERS
-}
-
-/// `[limits]`: what one request and one replica may take.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LimitSettings {
-    /// Cap of one body, in bytes.
-    pub max_body_bytes: u64,
-    /// Uploads at once; more are answered `saturated`.
-    pub max_concurrent_uploads: usize,
-}
-
-impl Default for LimitSettings {
-    fn default() -> Self {
+impl StoreSettings {
+    /// Returns the settings of a store of which nothing but its URL is said.
+    pub fn at(url: StoreUrl) -> Self {
         Self {
-            max_body_bytes: limits::DEFAULT_MAX_BODY_BYTES,
-            max_concurrent_uploads: limits::MAX_CONCURRENT_UPLOADS,
+            url,
+            endpoint: None,
+            other_endpoints: Vec::new(),
+            contenders: default_contenders(),
+            region: None,
+            path_style: None,
+            checksum: Checksum::default(),
+            sign_payload: None,
         }
     }
+}
+
+fn default_contenders() -> usize {
+    bounds::ATTEST_CONTENDERS
 }
 
 /// `[gc]`: how long artifacts without a lease stay.
@@ -142,32 +163,43 @@ pub struct GcSettings {
 impl Default for GcSettings {
     fn default() -> Self {
         Self {
-            orphan_ttl: limits::DEFAULT_ORPHAN_TTL,
+            orphan_ttl: bounds::DEFAULT_ORPHAN_TTL,
             allow_short_times: false,
         }
     }
 }
 
 impl Settings {
+    /// Returns the defaults over a store.
+    fn over(store: StoreSettings) -> Self {
+        Self {
+            server: ServerSettings::default(),
+            store,
+            limits: LimitSettings::default(),
+            gc: GcSettings::default(),
+            access: AccessSettings::default(),
+            tokens: Vec::new(),
+            profiles: BTreeMap::new(),
+        }
+    }
+
     /// Returns the first key whose value breaks a bound, with the rule.
     fn broken_bound(&self) -> Option<(&'static str, String)> {
-        let largest_body = limits::PART_BYTES as u64 * limits::MAX_PARTS;
         let broken = |key, rule: &str| Some((key, rule.to_owned()));
-        if !(1..=largest_body).contains(&self.limits.max_body_bytes) {
-            let rule = format!("from 1 to {largest_body} bytes");
-            return Some(("limits.max_body_bytes", rule));
+        if let Some(broken) = self.limits.broken_bound() {
+            return Some(broken);
         }
-        if !(1..=limits::MAX_CONNECTIONS).contains(&self.limits.max_concurrent_uploads) {
-            let rule = format!("from 1 to {}", limits::MAX_CONNECTIONS);
-            return Some(("limits.max_concurrent_uploads", rule));
+        let interval = bounds::MIN_READY_CHECK_INTERVAL..=bounds::MAX_READY_CHECK_INTERVAL;
+        if !interval.contains(&self.server.ready_check_interval) {
+            return broken("server.ready_check_interval", "from 1s to 10m");
         }
         if !(2..=64).contains(&self.store.contenders) {
             return broken("store.contenders", "from 2 to 64");
         }
-        if self.gc.orphan_ttl > limits::MAX_ORPHAN_TTL {
+        if self.gc.orphan_ttl > bounds::MAX_ORPHAN_TTL {
             return broken("gc.orphan_ttl", "at most 3650 days");
         }
-        if self.gc.orphan_ttl < limits::MIN_ORPHAN_TTL && !self.gc.allow_short_times {
+        if self.gc.orphan_ttl < bounds::MIN_ORPHAN_TTL && !self.gc.allow_short_times {
             let rule = "at least 1h, unless gc.allow_short_times is true";
             return broken("gc.orphan_ttl", rule);
         }

@@ -28,6 +28,7 @@ pub mod keys;
 mod listing;
 pub mod local;
 pub mod memory;
+pub mod metered;
 pub mod paging;
 mod payload;
 pub mod probe;

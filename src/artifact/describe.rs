@@ -2,20 +2,18 @@
 //! stored identity.
 
 use crate::artifact::hint::HintTarget;
+use crate::artifact::library::{Library, LibraryOptions};
 use crate::artifact::manifest::{
     BodyIdentity, MANIFEST_VERSION, Manifest, ManifestHead, Provenance, Replacement, source_id,
 };
-use crate::artifact::replacement::{
-    PreviewBudgetTooSmallError, ReplacementInput, TEMPLATE_VERSION, render,
-};
+use crate::artifact::replacement::{PreviewBudgetTooSmallError, Rendered, ReplacementInput};
+use crate::artifact::request::SaveRequest;
 use crate::artifact::save::Job;
+use crate::artifact::scan::BodyFacts;
 use crate::artifact::summary::{SummaryFacts, summarise};
-use crate::ids::{ArtifactRef, DecisionId};
+use crate::ids::{ArtifactId, ArtifactRef, DecisionId, SessionKey};
 use crate::limits::CHUNK_BYTES;
 use crate::store::register::Stored;
-
-/// The profile that renders every replacement of this release.
-const DEFAULT_PROFILE: &str = "default";
 
 impl Job<'_> {
     /// Returns what record and manifest say of the stored body.
@@ -37,15 +35,7 @@ impl Job<'_> {
         stored: &Stored,
     ) -> Result<Manifest, PreviewBudgetTooSmallError> {
         let (facts, request) = (&self.intake.facts, self.request);
-        let summary = summarise(
-            request.summary.as_deref(),
-            &SummaryFacts {
-                tool: request.tool.as_deref(),
-                line_count: facts.line_count,
-                size_bytes: facts.size_bytes,
-                first_line: &facts.first_line,
-            },
-        );
+        let summary = summary_of(request, facts);
         let replacement = self.render(&artifact, &summary)?;
         let head = ManifestHead {
             v: MANIFEST_VERSION,
@@ -89,26 +79,10 @@ impl Job<'_> {
         summary: &str,
     ) -> Result<Replacement, PreviewBudgetTooSmallError> {
         let (facts, request, options) = (&self.intake.facts, self.request, &self.library.options);
-        let locator = options.locator_base.planned(artifact);
-        let source = source_id(&request.session, &artifact.artifact_id, &facts.sha256);
-        let input = ReplacementInput {
-            tool: request.tool.as_deref(),
-            summary,
-            completeness: request.completeness,
-            known_lost: request.upstream_loss.as_deref(),
-            media_type: Some(&request.media_type),
-            source_id: &source,
-            means: &request.means,
-            target: HintTarget {
-                locator: &locator,
-                token_variable: None,
-                cli_args: &options.cli_args,
-            },
-        };
-        let rendered = render(&input, facts, options.replacement_bytes)?;
+        let rendered = render_as(options, request, facts, artifact, summary)?;
         Ok(Replacement {
-            template_version: TEMPLATE_VERSION,
-            profile: DEFAULT_PROFILE.to_owned(),
+            template_version: request.render.template_version(),
+            profile: request.render.profile().to_owned(),
             retrieval_hint: rendered.hint,
             text: rendered.text,
             truncated: rendered.truncated,
@@ -116,7 +90,65 @@ impl Job<'_> {
             omitted_bytes: rendered.omitted_bytes,
             head_end: rendered.head_end,
             tail_start: rendered.tail_start,
-            locator,
+            locator: options.locator_base.planned(artifact),
         })
+    }
+}
+
+fn summary_of(request: &SaveRequest, facts: &BodyFacts) -> String {
+    summarise(
+        request.summary.as_deref(),
+        &SummaryFacts {
+            tool: request.tool.as_deref(),
+            line_count: facts.line_count,
+            size_bytes: facts.size_bytes,
+            first_line: &facts.first_line,
+        },
+    )
+}
+
+fn render_as(
+    options: &LibraryOptions,
+    request: &SaveRequest,
+    facts: &BodyFacts,
+    artifact: &ArtifactRef,
+    summary: &str,
+) -> Result<Rendered, PreviewBudgetTooSmallError> {
+    let locator = options.locator_base.planned(artifact);
+    let source = source_id(&request.session, &artifact.artifact_id, &facts.sha256);
+    let input = ReplacementInput {
+        tool: request.tool.as_deref(),
+        summary,
+        completeness: request.completeness,
+        known_lost: request.upstream_loss.as_deref(),
+        media_type: Some(&request.media_type),
+        source_id: &source,
+        means: &request.means,
+        target: HintTarget {
+            locator: &locator,
+            token_variable: options.token_variable,
+            cli_args: &options.cli_args,
+        },
+    };
+    request.render.render(&input, facts)
+}
+
+impl Library {
+    /// Renders what would stand for a body, under an artifact id that is none: every id has the same
+    /// length, so this is what the text will cost.
+    ///
+    /// # Errors
+    /// The notice does not fit its cap.
+    pub fn price(
+        &self,
+        request: &SaveRequest,
+        facts: &BodyFacts,
+    ) -> Result<Rendered, PreviewBudgetTooSmallError> {
+        let artifact = ArtifactRef {
+            session_key: SessionKey::derive(&request.tenant, &request.session),
+            artifact_id: ArtifactId::new(0, [0; 10]),
+        };
+        let summary = summary_of(request, facts);
+        render_as(self.options(), request, facts, &artifact, &summary)
     }
 }

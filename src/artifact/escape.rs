@@ -2,7 +2,9 @@
 //!
 //! * Every line of ours begins with [`SIGIL`]; wherever body text has those characters, in any case, a
 //!   backslash is put behind their bracket (`[\spillbox`). So no line of a body can look like a notice,
-//!   a gap marker or a closing line, wherever it stands.
+//!   a gap marker or a closing line, wherever it stands. The tags between which the message forms of
+//!   some profiles stand are escaped likewise (`<\persisted-output>`), in every form: one escaping, so
+//!   that no text is safe under one profile and forged under another.
 //! * Control characters but LF and TAB, which could move a terminal's cursor or hide text, are shown as
 //!   their pictures (ESC as `␛`, CR as `␍`), one visible character each; C1 controls and the
 //!   characters that reorder text as `\u{85}`. Everything else stays as it is.
@@ -17,8 +19,11 @@ pub const SIGIL: &str = "[spillbox]";
 /// What is escaped in body text: the sigil without its closing bracket.
 const MARK: &str = "[spillbox";
 
+/// The tags of the message forms that stand between tags, escaped in the same way.
+const TAGS: [&str; 2] = ["<persisted-output", "</persisted-output"];
+
 /// Bytes behind a character that decide how it is shown.
-pub const LOOKAHEAD_BYTES: usize = MARK.len();
+pub const LOOKAHEAD_BYTES: usize = TAGS[1].len();
 
 /// Bytes as they are shown, and the cuts that are possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,12 +62,9 @@ impl Shown {
     fn push(&mut self, character: char, from_here: &[u8]) {
         match character {
             '\n' | '\t' => self.text.push(character),
-            '[' => {
-                self.text.push('[');
-                let is_mark = from_here
-                    .get(..MARK.len())
-                    .is_some_and(|text| text.eq_ignore_ascii_case(MARK.as_bytes()));
-                if is_mark {
+            '[' | '<' => {
+                self.text.push(character);
+                if begins_mark(from_here) {
                     self.text.push('\\');
                 }
             }
@@ -74,6 +76,14 @@ impl Shown {
             _ => self.text.push(character),
         }
     }
+}
+
+fn begins_mark(text: &[u8]) -> bool {
+    let begins = |mark: &str| {
+        let start = text.get(..mark.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(mark.as_bytes()))
+    };
+    begins(MARK) || TAGS.iter().any(|tag| begins(tag))
 }
 
 fn picture(code: u32) -> char {
@@ -106,6 +116,10 @@ mod tests {
             "[\\spillbox] x\n [\\SpillBox] [spill"
         );
         assert_eq!(escape_field("a\nb\t[spillbox]"), "a b [\\spillbox]");
+        assert_eq!(
+            Shown::of(b"<persisted-output></Persisted-Output> <persisted").text,
+            "<\\persisted-output><\\/Persisted-Output> <persisted"
+        );
     }
 
     proptest! {

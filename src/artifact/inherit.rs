@@ -19,7 +19,7 @@ use crate::limits::MAX_INCARNATION;
 use crate::store::register::{Register, read_register};
 
 /// Where the chain of records of one call in one session ends.
-enum ChainEnd {
+pub(super) enum ChainEnd {
     /// A live artifact.
     Live(ConfirmedManifest),
     /// Erased; final.
@@ -75,7 +75,33 @@ impl Job<'_> {
     }
 }
 
-async fn chain_end(
+impl Library {
+    /// Looks whether a body of this digest was saved under the request's call id, here or in a parent,
+    /// without having the body: the live artifact that a save would be answered from.
+    ///
+    /// # Errors
+    /// The output was erased, or the store fails.
+    pub async fn find_saved(
+        &self,
+        request: &SaveRequest,
+        chain: &[SessionId],
+        digest: crate::digest::Sha256Digest,
+    ) -> Result<Option<ConfirmedManifest>, SaveError> {
+        let ends = chain
+            .iter()
+            .map(|session| chain_end(self, request, session, digest));
+        for end in try_join_all(ends).await? {
+            match end {
+                ChainEnd::Live(manifest) => return Ok(Some(manifest)),
+                ChainEnd::Erased(deletion) => return Err(SaveError::Erased(deletion)),
+                ChainEnd::Unfinished { .. } | ChainEnd::Free { .. } => {}
+            }
+        }
+        Ok(None)
+    }
+}
+
+pub(super) async fn chain_end(
     library: &Library,
     request: &SaveRequest,
     session: &SessionId,

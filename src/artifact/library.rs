@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use moka::future::Cache;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -11,19 +12,25 @@ use crate::artifact::confirmed::ConfirmedManifest;
 use crate::artifact::format::StoreFormat;
 use crate::artifact::locator::LocatorBase;
 use crate::artifact::manifest_access::Manifests;
+use crate::artifact::quota::Quotas;
 use crate::artifact::receipt::Receipt;
 use crate::artifact::session::Sessions;
+use crate::artifact::upload_memory::UploadMemory;
+use crate::artifact::usage::{UsageBaseline, UsageLedger};
 use crate::clock::SharedClock;
 use crate::ids::{ArtifactId, DecisionId, SharedIds, Tenant};
 use crate::limits::{
     DEFAULT_INLINE_BYTES, DEFAULT_MAX_BODY_BYTES, DEFAULT_REPLACEMENT_BYTES,
-    MAX_CONCURRENT_UPLOADS, SEARCH_DEADLINE,
+    DEFAULT_UPLOAD_MEMORY_BYTES, MAX_CONCURRENT_UPLOADS, SEARCH_DEADLINE,
 };
-use crate::store::SharedStore;
-use crate::store::keys::KeySpace;
+use crate::store::keys::{Key, KeySpace};
+use crate::store::{SharedStore, StoreError, StoreErrorKind};
 
 /// Call records kept in memory: which artifact a call's output became.
 const CACHED_RECORDS: u64 = 200_000;
+
+/// Weight of the cache of decisions' records, each some hundred bytes.
+const DECISION_CACHE_BYTES: u64 = 32 << 20;
 
 /// What an operator or a profile decides about saving.
 #[derive(Debug, Clone)]
@@ -36,6 +43,10 @@ pub struct LibraryOptions {
     pub is_read_only: bool,
     /// Uploads at once.
     pub max_concurrent_uploads: usize,
+    /// Memory that the bodies of all uploads may take, bytes.
+    pub upload_memory_bytes: u64,
+    /// What sessions and tenants may have stored.
+    pub quotas: Quotas,
     /// Searches at once; each keeps a thread busy.
     pub max_concurrent_searches: usize,
     /// Wall time of one page of a search.
@@ -44,12 +55,15 @@ pub struct LibraryOptions {
     pub inline_bytes: u64,
     /// Cap of a replacement, bytes.
     pub replacement_bytes: usize,
+    /// The environment variable that printed requests take their bearer token from, where the service
+    /// wants one. Its name stands in prompts; the token never does.
+    pub token_variable: Option<&'static str>,
     /// Arguments that a printed `spillbox` command needs to find this store.
     pub cli_args: Vec<String>,
 }
 
 /// All cores but one: the other requests stay fast whatever is searched for.
-fn max_concurrent_searches() -> usize {
+pub fn max_concurrent_searches() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     cores.saturating_sub(1).max(1)
 }
@@ -61,13 +75,27 @@ impl Default for LibraryOptions {
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             is_read_only: false,
             max_concurrent_uploads: MAX_CONCURRENT_UPLOADS,
+            upload_memory_bytes: DEFAULT_UPLOAD_MEMORY_BYTES,
+            quotas: Quotas::default(),
             max_concurrent_searches: max_concurrent_searches(),
             search_deadline: SEARCH_DEADLINE,
             inline_bytes: DEFAULT_INLINE_BYTES,
             replacement_bytes: DEFAULT_REPLACEMENT_BYTES,
+            token_variable: None,
             cli_args: Vec::new(),
         }
     }
+}
+
+/// What of a replica's bounded things is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LibraryLoad {
+    /// Uploads that have a place.
+    pub uploads: usize,
+    /// Memory reserved for their bodies.
+    pub upload_memory_bytes: u64,
+    /// Searches that have a place.
+    pub searches: usize,
 }
 
 /// The artifacts of one store. Cheap to clone; clones share caches and limits.
@@ -84,7 +112,11 @@ pub struct Library {
     /// Call records that this replica has seen decided: which artifact a call's output became. They
     /// never change; what they name may have been collected since.
     pub(in crate::artifact) records: Cache<(Tenant, DecisionId), ArtifactId>,
+    /// Records of decisions that this replica has seen decided. They never change.
+    pub(in crate::artifact) decisions: Cache<Key, Bytes>,
     pub(in crate::artifact) uploads: Arc<Semaphore>,
+    pub(in crate::artifact) upload_memory: UploadMemory,
+    pub(in crate::artifact) usage: Arc<UsageLedger>,
     pub(in crate::artifact) searches: Arc<Semaphore>,
     pub(in crate::artifact) tracker: TaskTracker,
 }
@@ -103,7 +135,16 @@ impl Library {
             sessions: Sessions::new(Arc::clone(&store), keys.clone()),
             manifests: Manifests::new(Arc::clone(&store), keys.clone()),
             records: Cache::new(CACHED_RECORDS),
+            decisions: Cache::builder()
+                .max_capacity(DECISION_CACHE_BYTES)
+                .weigher(|key: &Key, bytes: &Bytes| {
+                    let weight = key.as_str().len() + bytes.len() + 200;
+                    u32::try_from(weight).unwrap_or(u32::MAX)
+                })
+                .build(),
             uploads: Arc::new(Semaphore::new(options.max_concurrent_uploads)),
+            upload_memory: UploadMemory::new(options.upload_memory_bytes),
+            usage: Arc::new(UsageLedger::new(options.quotas)),
             searches: Arc::new(Semaphore::new(options.max_concurrent_searches.max(1))),
             tracker: TaskTracker::new(),
             options: Arc::new(options),
@@ -120,14 +161,60 @@ impl Library {
         self.format.orphan_ttl()
     }
 
+    /// Writes nothing from now on.
+    #[cfg(test)]
+    pub(crate) fn make_read_only(&mut self) {
+        let options = LibraryOptions {
+            is_read_only: true,
+            ..(*self.options).clone()
+        };
+        self.options = Arc::new(options);
+    }
+
     /// Returns the options in force.
     pub fn options(&self) -> &LibraryOptions {
         &self.options
     }
 
+    /// Returns what is running now.
+    pub fn load(&self) -> LibraryLoad {
+        let searches = self.options.max_concurrent_searches.max(1);
+        let uploads = self.options.max_concurrent_uploads;
+        LibraryLoad {
+            uploads: uploads.saturating_sub(self.uploads.available_permits()),
+            upload_memory_bytes: self.upload_memory.reserved_bytes(),
+            searches: searches.saturating_sub(self.searches.available_permits()),
+        }
+    }
+
+    /// Takes over what a plan of the collector saw of the use of quotas.
+    pub fn rebase_usage(&self, baseline: UsageBaseline) {
+        self.usage.rebase(baseline);
+    }
+
+    /// Asks the store for one small answer, to see whether it answers at all.
+    ///
+    /// # Errors
+    /// It does not; that the object asked for is absent is an answer.
+    pub async fn probe_store(&self) -> Result<(), StoreError> {
+        match self.store.head(&self.keys.format()).await {
+            Err(error) if !error.is(StoreErrorKind::NotFound) => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     /// Builds the receipt of an artifact as of now.
     pub fn receipt(&self, manifest: &ConfirmedManifest) -> Receipt {
         Receipt::of(manifest, self.orphan_ttl(), self.clock.now())
+    }
+
+    /// Runs a piece of work on a task of its own, so that a caller that goes away tears nothing; `None`
+    /// when a defect ended it.
+    pub async fn detached<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        self.tracker.spawn(work).await.ok()
     }
 
     /// Waits until every save and every abort that has begun is over. New ones may still begin.

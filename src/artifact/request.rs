@@ -7,6 +7,8 @@ use crate::artifact::completeness::Completeness;
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::manifest::ManifestFormatError;
 use crate::artifact::manifest_access::{CreateManifestError, LookupError};
+use crate::artifact::quota::QuotaExceededError;
+use crate::artifact::rendering::{DefaultRender, SharedRender};
 use crate::artifact::replacement::PreviewBudgetTooSmallError;
 use crate::artifact::session::SessionError;
 use crate::digest::Sha256Digest;
@@ -47,6 +49,8 @@ pub struct SaveRequest {
     pub media_type: String,
     /// How the reader of the replacement can read on.
     pub means: Vec<RetrievalMeans>,
+    /// How the text for the prompt is worded; the first rendering that lands in a manifest stays.
+    pub render: SharedRender,
     /// The digest that the caller states; verified.
     pub expected_digest: Option<Sha256Digest>,
     /// The size that the caller states; verified, and checked against the cap before a byte is read.
@@ -70,6 +74,7 @@ impl SaveRequest {
             upstream_loss: None,
             media_type: "application/octet-stream".to_owned(),
             means: Vec::new(),
+            render: DefaultRender::shared(),
             expected_digest: None,
             expected_bytes: None,
         }
@@ -93,6 +98,17 @@ pub enum BodyError {
     },
 }
 
+/// There is no place for another upload, and none became free in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SaturatedError {
+    /// As many are running as may.
+    #[error("{0} uploads are running")]
+    Uploads(usize),
+    /// Those that are running have the memory.
+    #[error("the uploads that are running take the {0} bytes of memory that they may")]
+    Memory(u64),
+}
+
 /// A save failed. Nothing of it is visible unless [`ErrorCode::has_no_side_effects`] says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
@@ -111,8 +127,11 @@ pub enum SaveError {
     #[error("the service does not write to its store")]
     ReadOnly,
     /// More uploads are running than the service takes.
-    #[error("{0} uploads are running")]
-    Saturated(usize),
+    #[error(transparent)]
+    Saturated(#[from] SaturatedError),
+    /// The session or the tenant has stored as much as it may.
+    #[error(transparent)]
+    Quota(#[from] QuotaExceededError),
     /// The session cannot be used so.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -208,6 +227,7 @@ impl SaveError {
             Self::DigestMismatch { .. } => ErrorCode::DigestMismatch,
             Self::ReadOnly => ErrorCode::ReadOnly,
             Self::Saturated(_) => ErrorCode::Saturated,
+            Self::Quota(_) => ErrorCode::QuotaExceeded,
             Self::Session(SessionError::ParentNotFound(_)) => ErrorCode::ParentNotFound,
             Self::Session(SessionError::ParentConflict { .. }) => ErrorCode::ParentConflict,
             Self::Session(SessionError::Format(_)) | Self::Format(_) => {

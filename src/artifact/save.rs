@@ -12,20 +12,22 @@
 
 use std::sync::Arc;
 
-use tokio::time::timeout;
+use bytes::Bytes;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::artifact::call_record::{CallAction, CallRecord};
 use crate::artifact::confirmed::ConfirmedManifest;
-use crate::artifact::ingest::{Intake, IntakeBytes, Intaker, check_only};
+use crate::artifact::ingest::{Intake, IntakeBytes, Intaker, check_only, check_stated_size};
 use crate::artifact::library::Library;
 use crate::artifact::manifest::{BodyIdentity, MANIFEST_VERSION, Tombstone, TombstoneReason};
 use crate::artifact::manifest_access::Lookup;
 use crate::artifact::own_body::{OwnBody, delete_body};
-use crate::artifact::request::{BodyError, BodyStream, SaveError, SaveRequest};
+use crate::artifact::request::{BodyError, BodyStream, SaturatedError, SaveError, SaveRequest};
 use crate::artifact::session::SessionDescriptor;
 use crate::error::Deletion;
-use crate::ids::{ArtifactId, ArtifactRef, DecisionId, Question, SessionKey};
-use crate::limits::{MAX_INCARNATION, PREVIEW_WINDOW_BYTES, UPLOAD_DEADLINE, UPLOAD_QUEUE_TIMEOUT};
+use crate::ids::{ArtifactId, ArtifactRef, DecisionId, Question, SessionKey, Tenant};
+use crate::limits::{MAX_INCARNATION, UPLOAD_DEADLINE, UPLOAD_QUEUE_TIMEOUT};
+use crate::store::keys::Key;
 use crate::store::register::{DecideError, Decision, Register, Stored, create_body, decide};
 use crate::store::{StoreError, StoreErrorKind};
 
@@ -46,6 +48,17 @@ pub(in crate::artifact) struct Job<'a> {
     pub(in crate::artifact) session_key: SessionKey,
     pub(in crate::artifact) intake: Intake,
     pub(in crate::artifact) own: OwnBody,
+    /// A record that is decided beside the manifest, so that it costs no round trip of its own.
+    pub(in crate::artifact) beside: Option<Beside>,
+}
+
+/// A register that is decided together with a save's manifest.
+#[derive(Debug)]
+pub(in crate::artifact) struct Beside {
+    pub(in crate::artifact) key: Key,
+    pub(in crate::artifact) bytes: Bytes,
+    /// Its outcome, once it was sent.
+    pub(in crate::artifact) decided: Option<Result<Decision, DecideError>>,
 }
 
 /// What a record that is not ours leads to.
@@ -83,9 +96,9 @@ impl Library {
     async fn save_here(&self, request: SaveRequest, body: BodyStream) -> Result<Saved, SaveError> {
         let permits = self.options.max_concurrent_uploads;
         // While it waits nothing of the body is read: the client is held back, not the memory filled.
-        let waiting = self.uploads.acquire();
-        let Ok(Ok(_permit)) = timeout(UPLOAD_QUEUE_TIMEOUT, waiting).await else {
-            return Err(SaveError::Saturated(permits));
+        let give_up_at = Instant::now() + UPLOAD_QUEUE_TIMEOUT;
+        let Ok(Ok(_permit)) = timeout_at(give_up_at, self.uploads.acquire()).await else {
+            return Err(SaturatedError::Uploads(permits).into());
         };
         let SaveRequest {
             tenant,
@@ -104,18 +117,42 @@ impl Library {
             });
         }
         let session_key = SessionKey::derive(tenant, session);
+        // What is too large for anybody is not a matter of quotas.
+        check_stated_size(&request, self.options.max_body_bytes)?;
+        // A size that nobody states is at least a byte.
+        let stated = request.expected_bytes.unwrap_or(1);
+        let mut charge = match self.usage.charge(tenant, session_key, stated).await {
+            Ok(charge) => charge,
+            Err(exceeded) => return self.repeat_of_body(&request, body, exceeded).await,
+        };
+        let waiting = self.upload_memory.reserve(request.expected_bytes);
+        let Ok(mut memory) = timeout_at(give_up_at, waiting).await else {
+            return Err(SaturatedError::Memory(self.upload_memory.total_bytes()).into());
+        };
         let artifact = ArtifactRef {
             session_key,
             artifact_id: self.ids.artifact_id(self.clock.now()),
         };
         let intaker = self.intaker(&request, &artifact);
-        let intake = match timeout(UPLOAD_DEADLINE, intaker.take(&request, body)).await {
+        let taking = intaker.take(&request, body, &mut memory);
+        let intake = match timeout(UPLOAD_DEADLINE, taking).await {
             Ok(intake) => intake?,
             Err(_) => return Err(BodyError::Stalled(UPLOAD_DEADLINE.as_secs()).into()),
         };
         let mut own = OwnBody::new(artifact);
+        let size_bytes = intake.facts.size_bytes;
         if matches!(intake.bytes, IntakeBytes::Streamed(_)) {
             own.put_body();
+            memory.release();
+            charge.correct_to(size_bytes);
+        } else {
+            memory.settle_at(size_bytes);
+            if let Err(exceeded) = charge.grow_to(size_bytes) {
+                return self
+                    .repeat_of(&request, intake.facts.sha256, exceeded)
+                    .await;
+            }
+            charge.correct_to(size_bytes);
         }
         let descriptor = self
             .sessions
@@ -130,6 +167,7 @@ impl Library {
                     session_key,
                     intake,
                     own,
+                    beside: None,
                 };
                 let answer = job.settle().await;
                 own = job.own;
@@ -137,28 +175,40 @@ impl Library {
             }
             Err(error) => Err(error.into()),
         };
-        // The last act: from here on nothing names this artifact id.
+        self.take_back(tenant, &own).await;
+        if answer.as_ref().is_ok_and(|saved| saved.is_new) {
+            charge.keep();
+        }
+        answer
+    }
+
+    /// Deletes the save's own body where nothing can name it. The last act of a save: from here on nothing
+    /// names this artifact id.
+    pub(in crate::artifact) async fn take_back(&self, tenant: &Tenant, own: &OwnBody) {
         if own.may_be_taken_back()
             && let Err(error) = delete_body(&*self.store, &self.keys, tenant, &own.artifact).await
         {
             tracing::warn!(error = %error, "own body of a lost save stays for the collector");
         }
-        answer
     }
 
-    fn intaker(&self, request: &SaveRequest, artifact: &ArtifactRef) -> Intaker {
+    pub(in crate::artifact) fn intaker(
+        &self,
+        request: &SaveRequest,
+        artifact: &ArtifactRef,
+    ) -> Intaker {
         Intaker {
             store: Arc::clone(&self.store),
             tracker: self.tracker.clone(),
             key: self.keys.body(&request.tenant, artifact),
             limit_bytes: self.options.max_body_bytes,
-            window_bytes: PREVIEW_WINDOW_BYTES.max(self.options.replacement_bytes + 1),
+            window_bytes: request.render.window_bytes(),
         }
     }
 
     /// Answers a repeat whose digest is stated and whose record this replica knows, without taking
     /// the body to the store.
-    async fn replay_stated(
+    pub(in crate::artifact) async fn replay_stated(
         &self,
         request: &SaveRequest,
     ) -> Result<Option<ConfirmedManifest>, SaveError> {
@@ -200,7 +250,7 @@ impl Library {
 
 impl Job<'_> {
     /// Decides which artifact this output is, and sees that it is whole.
-    async fn settle(&mut self) -> Result<Saved, SaveError> {
+    pub(in crate::artifact) async fn settle(&mut self) -> Result<Saved, SaveError> {
         let Some(call) = &self.request.call_id else {
             return self.save_unnamed().await;
         };
@@ -433,7 +483,17 @@ impl Job<'_> {
         if artifact == self.own.artifact {
             self.own.sent_manifest();
         }
-        match self.library.manifests.create(manifest).await? {
+        let creating = self.library.manifests.create(manifest);
+        let created = match &mut self.beside {
+            Some(beside) if beside.decided.is_none() => {
+                let deciding = decide(&*self.library.store, &beside.key, &beside.bytes);
+                let (created, decided) = tokio::join!(creating, deciding);
+                beside.decided = Some(decided);
+                created
+            }
+            Some(_) | None => creating.await,
+        };
+        match created? {
             Lookup::Live(manifest) if manifest.head.body.sha256 == self.intake.facts.sha256 => {
                 let is_new = artifact == self.own.artifact;
                 Ok(Saved { manifest, is_new })

@@ -12,6 +12,7 @@ use memchr::memchr;
 
 use super::chunk_table::ChunkEntry;
 use super::line_scan::{ErrorLine, LineScan};
+use super::measure::Measures;
 use super::outline::Outline;
 use super::utf8_scan::Utf8Scan;
 use super::windows::{WindowBuilder, Windows};
@@ -26,6 +27,8 @@ const SLICE_BYTES: usize = 64 << 10;
 pub struct BodyFacts {
     /// Size of the body.
     pub size_bytes: u64,
+    /// The same in every unit that a profile may count in.
+    pub measures: Measures,
     /// SHA-256 of the body.
     pub sha256: Sha256Digest,
     /// One entry for every started 256 KiB; empty for an empty body.
@@ -76,6 +79,7 @@ pub struct BodyScan {
     chunks: Vec<ChunkEntry>,
     ends_with_lf: bool,
     utf8: Utf8Scan,
+    measures: Measures,
     windows: WindowBuilder,
     first_line: FirstLine,
     lines: LineScan,
@@ -97,6 +101,7 @@ impl BodyScan {
             chunks: Vec::new(),
             ends_with_lf: false,
             utf8: Utf8Scan::default(),
+            measures: Measures::default(),
             windows: WindowBuilder::new(window_bytes, window_bytes),
             first_line: FirstLine::default(),
             lines: LineScan::new(errors_from),
@@ -130,6 +135,7 @@ impl BodyScan {
             self.chunk.update(slice);
         }
         self.utf8.push(slice);
+        self.measures.push(slice);
         self.windows.push(slice);
         self.first_line.push(slice);
         self.lines.push(slice);
@@ -164,6 +170,7 @@ impl BodyScan {
         let has_open_line = self.size_bytes > 0 && !self.ends_with_lf;
         BodyFacts {
             size_bytes: self.size_bytes,
+            measures: self.measures,
             sha256: self.whole.finish(),
             chunks: self.chunks,
             line_count: ended_lines + u64::from(has_open_line),

@@ -3,16 +3,22 @@
 //! A flag wins over the environment, so that a printed command with its own `--store` runs as printed
 //! whatever the shell has set.
 
+use std::path::{Path, PathBuf};
+
 use crate::artifact::locator::parse_locator;
 use crate::cli::failure::Failure;
 use crate::ids::ArtifactRef;
+use crate::settings::TOKEN_VARIABLE;
 
 /// Options that say where to look.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ConnectionArgs {
-    /// The service to ask [env: SPILLBOX_URL; its token: SPILLBOX_TOKEN]
+    /// The service to ask [env: SPILLBOX_URL]
     #[arg(long, value_name = "URL", conflicts_with = "store")]
     pub url: Option<String>,
+    /// A file with the service's token [env: SPILLBOX_TOKEN, SPILLBOX_TOKEN_FILE]
+    #[arg(long, value_name = "FILE", conflicts_with = "store")]
+    pub token_file: Option<PathBuf>,
     /// Without a service, the store to work on: local:DIR, s3://bucket/prefix or memory:
     /// [env: SPILLBOX_STORE] [default: local:$XDG_DATA_HOME/spillbox]
     #[arg(long, value_name = "STORE")]
@@ -28,6 +34,8 @@ pub struct Variables {
     pub store: Option<String>,
     /// `SPILLBOX_TOKEN`
     pub token: Option<Token>,
+    /// `SPILLBOX_TOKEN_FILE`
+    pub token_file: Option<PathBuf>,
     /// `SPILLBOX_SESSION`
     pub session: Option<String>,
     /// Whether the settings name a store (`SPILLBOX_STORE__URL`).
@@ -66,10 +74,54 @@ impl Variables {
         Ok(Self {
             url: variable("SPILLBOX_URL")?,
             store: variable("SPILLBOX_STORE")?,
-            token: variable("SPILLBOX_TOKEN")?.map(Token),
+            token: variable(TOKEN_VARIABLE)?.map(Token),
+            token_file: variable("SPILLBOX_TOKEN_FILE")?.map(PathBuf::from),
             session: variable("SPILLBOX_SESSION")?,
             store_is_set: is_set("SPILLBOX_STORE__URL") || is_set("SPILLBOX_STORE__URL_FILE"),
         })
+    }
+}
+
+impl Variables {
+    /// Returns the same with the token that a command is to use: that of `--token-file`, or the
+    /// environment's, read from its file if it stands in one.
+    ///
+    /// # Errors
+    /// There are two tokens, the file cannot be read or is empty, or no service is named that a token of
+    /// the command line is for.
+    pub fn with_token(&self, args: &ConnectionArgs) -> Result<Self, Failure> {
+        let token = match (&args.token_file, &self.token_file) {
+            (Some(path), _) => {
+                if args.url.is_none() && self.url.is_none() {
+                    return Err(Failure::usage(
+                        "--token-file is given, but no service is named that the token is for",
+                    )
+                    .with_hint("name the service with --url or SPILLBOX_URL"));
+                }
+                Some(read_token("--token-file", path)?)
+            }
+            (None, Some(_)) if self.token.is_some() => {
+                let both = "both SPILLBOX_TOKEN and SPILLBOX_TOKEN_FILE are given";
+                return Err(Failure::usage(both).with_hint("drop one of them"));
+            }
+            (None, Some(path)) => Some(read_token("SPILLBOX_TOKEN_FILE", path)?),
+            (None, None) => self.token.clone(),
+        };
+        Ok(Self {
+            token,
+            token_file: None,
+            ..self.clone()
+        })
+    }
+}
+
+/// Reads a token's file; the line end that editors put there is not part of it.
+fn read_token(origin: &str, path: &Path) -> Result<Token, Failure> {
+    let refuse = |rule: String| Failure::usage(format!("{origin}: {}: {rule}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    match text.trim_end_matches(['\r', '\n']) {
+        "" => Err(refuse("holds no token".to_owned())),
+        token => Ok(Token::new(token)),
     }
 }
 
@@ -183,6 +235,7 @@ mod tests {
         ConnectionArgs {
             url: url.map(str::to_owned),
             store: store.map(str::to_owned),
+            token_file: None,
         }
     }
 
@@ -247,6 +300,51 @@ mod tests {
         variables.store_is_set = true;
         let own = choose_place(&args(None, None), &variables, Some(LOCATOR)).unwrap();
         assert!(matches!(own, Place::Store { .. }));
+    }
+
+    #[test]
+    fn a_token_comes_from_one_place_and_is_for_a_named_service() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        write(&path, "from-file\n");
+        let mut args = args(Some("http://mine"), None);
+        args.token_file = Some(path.clone());
+        let variables = Variables {
+            token: Some(Token::new("from-environment")),
+            ..Variables::default()
+        };
+        let token = |args: &ConnectionArgs, variables: &Variables| {
+            variables.with_token(args).map(|found| found.token)
+        };
+        assert_eq!(token(&args, &variables), Ok(Some(Token::new("from-file"))));
+        args.url = None;
+        assert_eq!(token(&args, &variables).unwrap_err().exit, 2);
+        args.token_file = None;
+        assert_eq!(token(&args, &variables), Ok(variables.token.clone()));
+
+        let mut by_file = Variables {
+            token_file: Some(path.clone()),
+            ..Variables::default()
+        };
+        assert_eq!(token(&args, &by_file), Ok(Some(Token::new("from-file"))));
+        by_file.token = variables.token.clone();
+        assert_eq!(token(&args, &by_file).unwrap_err().exit, 2);
+        by_file.token = None;
+        write(&path, "\r\n");
+        assert!(
+            token(&args, &by_file)
+                .unwrap_err()
+                .message
+                .contains("no token")
+        );
+        by_file.token_file = Some("/nonexistent/token".into());
+        let failure = token(&args, &by_file).unwrap_err();
+        assert!(failure.message.contains("SPILLBOX_TOKEN_FILE"), "{failure}");
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test's own file")]
+    fn write(path: &Path, text: &str) {
+        std::fs::write(path, text).unwrap();
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::cli::connection::Variables;
 use crate::cli::failure::Failure;
 use crate::cli::path::ApiPath;
 use crate::ids::{CallId, SessionId};
+use crate::policy::profiles::built_in;
 
 /// The session that is used when none is named.
 const DEFAULT_SESSION: &str = "default";
@@ -63,8 +64,12 @@ pub struct DescriptionArgs {
     #[arg(long, value_name = "ID", value_parser = SessionId::from_str)]
     pub parent: Option<SessionId>,
     /// How the reader can read on: a comma list of cli, http, file, mcp:TOOL; empty for none
-    #[arg(long, value_name = "LIST", default_value = "cli", value_parser = means)]
-    pub means: String,
+    /// [default: the profile's, else cli]
+    #[arg(long, value_name = "LIST", value_parser = means)]
+    pub means: Option<String>,
+    /// Whose limits and message form hold; `spillbox profiles` lists them
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
 }
 
 fn call_id(text: &str) -> Result<String, crate::ids::InvalidIdError> {
@@ -93,6 +98,43 @@ impl DescriptionArgs {
             .with("summary", self.summary.as_ref())
             .with("completeness", self.completeness.as_ref())
             .with("parent", self.parent.as_ref())
-            .with("means", Some(&self.means))
+            .with("profile", self.profile.as_ref())
+            .with("means", self.means().as_ref())
+    }
+
+    /// Returns the path that decides an output under this description.
+    ///
+    /// # Errors
+    /// Something is described that a result does not have.
+    pub fn result_path(&self, session: &SessionId) -> Result<ApiPath, Failure> {
+        let surplus = [
+            ("--label", self.label.is_some()),
+            ("--name", self.name.is_some()),
+            ("--title", self.title.is_some()),
+            ("--summary", self.summary.is_some()),
+            ("--completeness", self.completeness.is_some()),
+        ];
+        if let Some((option, _)) = surplus.iter().find(|(_, is_given)| *is_given) {
+            let rule =
+                format!("{option} describes an artifact, but with --profile a result is decided");
+            return Err(Failure::usage(rule));
+        }
+        Ok(ApiPath::results(session)
+            .with("tool", self.tool.as_ref())
+            .with("call_id", self.call_id.as_ref())
+            .with("parent", self.parent.as_ref())
+            .with("profile", self.profile.as_ref())
+            .with("means", self.means().as_ref()))
+    }
+
+    /// A built-in profile names no means, and a command's caller has the command. What another profile
+    /// names is only known where it was made.
+    fn means(&self) -> Option<String> {
+        let is_own = |name: &String| built_in().iter().all(|known| known.name != *name);
+        match (&self.means, &self.profile) {
+            (Some(means), _) => Some(means.clone()),
+            (None, Some(profile)) if is_own(profile) => None,
+            (None, _) => Some("cli".to_owned()),
+        }
     }
 }

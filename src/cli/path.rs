@@ -22,6 +22,12 @@ impl ApiPath {
         Self(format!("/v1/sessions/{session}/artifacts"))
     }
 
+    /// The results of a session.
+    pub fn results(session: &SessionId) -> Self {
+        let session = utf8_percent_encode(session.as_str(), RESERVED);
+        Self(format!("/v1/sessions/{session}/results"))
+    }
+
     /// One artifact, or with `below` something under it, as `/lines`.
     pub fn artifact(artifact: &ArtifactRef, below: &str) -> Self {
         Self(format!("/a/{artifact}{below}"))

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::StreamExt;
+use serde_json::Value;
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio_util::io::ReaderStream;
 
+use crate::artifact::escape::escape_field;
 use crate::cli::connection::{ConnectionArgs, Variables};
 use crate::cli::description::{DescriptionArgs, SessionArgs};
 use crate::cli::failure::{EXIT_DONE, Failure, Stop};
@@ -17,6 +19,7 @@ use crate::cli::progress::Progress;
 use crate::cli::steady::steady;
 use crate::cli::transport::Transport;
 use crate::cli::upload::{Upload, media_type_of, media_type_of_name};
+use crate::ids::SessionId;
 
 /// What decides the media type where the name says nothing.
 const SAMPLE_BYTES: usize = 8 << 10;
@@ -53,6 +56,9 @@ pub struct PutArgs {
 /// The file cannot be read, or nothing was stored.
 pub async fn run(args: &PutArgs, variables: &Variables, transport: &Transport) -> Result<u8, Stop> {
     let session = args.session.session(variables)?;
+    if args.description.profile.is_some() {
+        return decide(args, &session, transport).await;
+    }
     let mut description = args.description.clone();
     let mut source = Source::open(args.file.as_deref()).await?;
     if description.name.is_none() {
@@ -78,6 +84,37 @@ pub async fn run(args: &PutArgs, variables: &Variables, transport: &Transport) -
         if !saved.replacement.ends_with('\n') {
             output::write_bytes(b"\n")?;
         }
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Lets the profile decide whether the output is stored at all.
+async fn decide(args: &PutArgs, session: &SessionId, transport: &Transport) -> Result<u8, Stop> {
+    let path = args.description.result_path(session)?;
+    let mut source = Source::open(args.file.as_deref()).await?;
+    let sample = source.sample().await?;
+    let is_whole = sample.len() < SAMPLE_BYTES;
+    let upload = Upload {
+        path,
+        media_type: media_type_of(&sample, is_whole),
+        size_bytes: source.size_bytes,
+        body: source.into_body(sample),
+    };
+    let decision = upload.decide(transport).await?;
+    if let Some(reason) = decision.get("reason").and_then(Value::as_str) {
+        output::say(&format!("warning: {}", escape_field(reason)));
+    }
+    if args.json {
+        output::write_json(&decision)?;
+        return Ok(EXIT_DONE);
+    }
+    let Some(text) = decision.get("text").and_then(Value::as_str) else {
+        output::say("note: the output stays as it is; it is no text, or too long to be repeated");
+        return Ok(EXIT_DONE);
+    };
+    output::write_text(text, Raw::for_stdout(args.raw))?;
+    if decision.get("action").and_then(Value::as_str) == Some("spilled") && !text.ends_with('\n') {
+        output::write_bytes(b"\n")?;
     }
     Ok(EXIT_DONE)
 }

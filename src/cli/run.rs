@@ -9,18 +9,24 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::artifact::windows::Windows;
 use crate::cli::connection::{ConnectionArgs, Variables};
 use crate::cli::description::{DescriptionArgs, SessionArgs};
 use crate::cli::failure::Stop;
 use crate::cli::output;
 use crate::cli::run::capture::{Capture, Captured};
 use crate::cli::run::child::Tool;
+use crate::cli::run::hold::HoldRule;
 use crate::cli::target::Target;
 use crate::error::ErrorCode;
+use crate::policy::decide::is_blank;
+use crate::policy::fallback::{Fallback, Seen, ends, fallback};
+use crate::policy::profile::{Given, Profile};
+use crate::policy::template::Templates;
 
 mod capture;
 mod child;
-mod fallback;
+mod hold;
 
 /// Runs a command; prints its output, or what stands for it when it is large.
 #[derive(Debug, clap::Args)]
@@ -37,6 +43,9 @@ pub struct RunArgs {
     /// Prints {action, text, stored, exit_status, …} as JSON
     #[arg(long)]
     pub json: bool,
+    /// The model's context window, which the limits of some profiles follow
+    #[arg(long, value_name = "N")]
+    pub context_tokens: Option<u64>,
     /// The command and its arguments
     #[arg(value_name = "CMD", required = true, last = true, num_args = 1..)]
     pub command: Vec<OsString>,
@@ -57,14 +66,20 @@ pub async fn run(args: &RunArgs, variables: &Variables, target: Target) -> Resul
         description.completeness = Some("complete".to_owned());
     }
     let tool_shown = description.tool.clone().unwrap_or_default();
+    let profile = target.profile(description.profile.as_deref())?;
+    let given = Given {
+        server_max: None,
+        context_tokens: args.context_tokens,
+    };
+    let rule = HoldRule::new(&profile, &tool_shown, &given);
     let mut tool = Tool::start(&args.command)?;
-    let mut capture = Capture::new(target, description.path(&session));
+    let mut capture = Capture::new(target, description.path(&session), rule);
     while let Some(event) = tool.next().await {
         capture.take(event).await;
     }
     let captured = capture.finish().await;
     let exit_status = tool.wait().await?;
-    match print(args, captured, &tool_shown, exit_status) {
+    match print(args, captured, &profile, &tool_shown, exit_status) {
         // The tool's status counts, also when nobody reads on.
         Ok(()) | Err(Stop::OutputClosed) => Ok(exit_status),
         Err(stop) => Err(stop),
@@ -76,8 +91,21 @@ fn tool_name(command: &[OsString]) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-fn print(args: &RunArgs, captured: Captured, tool: &str, exit_status: u8) -> Result<(), Stop> {
+fn print(
+    args: &RunArgs,
+    captured: Captured,
+    profile: &Profile,
+    tool: &str,
+    exit_status: u8,
+) -> Result<(), Stop> {
     let (decision, text) = match captured {
+        Captured::Inline(text) if is_blank(&text) => {
+            // A model's provider refuses an empty text.
+            let words = Templates::default().newest().nothing_printed;
+            let text = words(Some(tool), text.len() as u64);
+            let decision = json!({"action": "inline", "stored": false, "text": text});
+            (decision, ended(text))
+        }
         Captured::Inline(text) => {
             let decision = json!({"action": "inline", "stored": false, "text": text});
             (decision, text)
@@ -94,7 +122,11 @@ fn print(args: &RunArgs, captured: Captured, tool: &str, exit_status: u8) -> Res
                 json!({"action": action, "stored": true, "text": text, "receipt": saved.receipt});
             (decision, ended(text))
         }
-        Captured::Lost { windows, failure } => {
+        Captured::Lost {
+            windows,
+            original,
+            failure,
+        } => {
             output::say(&format!(
                 "warning: the output was not stored: {}",
                 failure.message
@@ -102,7 +134,7 @@ fn print(args: &RunArgs, captured: Captured, tool: &str, exit_status: u8) -> Res
             if let Some(hint) = &failure.hint {
                 output::say(&format!("hint: {hint}"));
             }
-            let text = fallback::text(&windows, tool);
+            let text = unsaved(profile, &windows, original, tool);
             // Where there was no reply, there was no store.
             let reason = failure.code.as_deref();
             let reason = reason.unwrap_or(ErrorCode::StoreUnavailable.as_str());
@@ -119,6 +151,21 @@ fn print(args: &RunArgs, captured: Captured, tool: &str, exit_status: u8) -> Res
         output::write_bytes(text.as_bytes())?;
     }
     output::flush()
+}
+
+/// Returns what is printed of an output that could not be stored. We are the adapter here, so where the
+/// original stays with the adapter it is printed, as far as it was held.
+fn unsaved(profile: &Profile, windows: &Windows, original: Option<String>, tool: &str) -> String {
+    match (
+        fallback(profile, windows, Some(tool), Seen::Whole),
+        original,
+    ) {
+        (Fallback::Text(text), _) => text,
+        (Fallback::Original | Fallback::Error, Some(original)) => original,
+        (Fallback::Original | Fallback::Error, None) => {
+            ends(windows, tool, usize::MAX, Seen::Whole)
+        }
+    }
 }
 
 /// A replacement ends with its line, so that what is printed next begins on its own.

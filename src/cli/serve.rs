@@ -3,19 +3,19 @@
 //! It listens at once and answers 503 until its store is open, so that an orchestrator sees a process
 //! that lives and is not ready yet instead of a refused connection.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::artifact::locator::LocatorBase;
 use crate::cli::failure::{EXIT_DONE, EXIT_REFUSED, Failure, Stop};
-use crate::cli::store::{default_tenant, failure_of, settings};
+use crate::cli::profiles::offered;
+use crate::cli::store::{failure_of, settings};
 use crate::clock::SystemClock;
 use crate::http::app::{AppState, router};
 use crate::http::request_id::RequestIds;
@@ -28,6 +28,14 @@ use crate::settings::{Flag, Settings, StoreSettings, StoreUrl};
 use crate::store::SharedStore;
 use crate::store::attest::{Attestation, Verdict, attest_or_reuse};
 use crate::store::keys::KeySpace;
+use crate::store::metered::{MeteredStore, StoreMeter};
+use crate::store_watch;
+
+mod upkeep;
+
+mod access;
+
+use access::CheckedAccess;
 
 /// How often a running service looks whether its attestation, valid for a day, is still good: two
 /// small reads and a write, which also notice that versioning was switched or the store is full.
@@ -49,9 +57,15 @@ pub struct ServeArgs {
     /// The URL that locators begin with [default: http:// and the address]
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
+    /// The address of /metrics; none without it
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub admin_listen: Option<String>,
     /// A TOML file with settings; spillbox.example.toml explains them
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Append a JSON line about each read and save to a file, or to stdout [default: nowhere]
+    #[arg(long, value_name = "FILE|stdout")]
+    pub audit_log: Option<String>,
     /// Serve what is there and write nothing; also works on a store that attestation refuses
     #[arg(long)]
     pub read_only: bool,
@@ -63,7 +77,7 @@ pub struct ServeArgs {
 /// The settings are refused, the address cannot be had, or the store cannot be used.
 pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, Stop> {
     let settings = settings(args.config.as_deref(), &args.flags(store_variable))?;
-    refuse_open_listener(settings.server.listen)?;
+    let access = CheckedAccess::of(&settings)?;
     let cannot =
         |what: &str, error: std::io::Error| Failure::new(format!("cannot {what}: {error}"));
     let shutdown = shutdown_signal().map_err(|error| cannot("install signal handlers", error))?;
@@ -77,11 +91,18 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     let public_url = settings.server.public_url_at(bound).to_string();
     let base = LocatorBase::service(&public_url)
         .map_err(|error| Failure::usage(format!("server.public_url: {error}")))?;
-    let state = AppState::starting(default_tenant(), vec![RetrievalMeans::Http]);
-    let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
-    let router = router(state.clone(), request_ids);
-    info!(public_url, store = %settings.store.url, "listening on http://{bound}");
     let stop = CancellationToken::new();
+    let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
+    let admin = upkeep::bind_admin(settings.server.admin_listen).await?;
+    info!(public_url, store = %settings.store.url, "listening on http://{bound}");
+    let (callers, audit) = access.begin(&public_url);
+    let state = AppState::with_rules(callers);
+    state.offer(offered(&settings.profiles)?);
+    let meter = upkeep::equip(&state, &settings.limits, &SystemClock::shared());
+    // Its own end: a drain is worth watching.
+    let served = CancellationToken::new();
+    let admin = upkeep::serve_admin(admin, state.clone(), request_ids.clone(), served.clone());
+    let router = router(state.clone(), request_ids);
     let shutdown = {
         let (stop, state) = (stop.clone(), state.clone());
         async move {
@@ -99,14 +120,22 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
         } else {
             Access::ReadWrite
         };
-        let opened = open(&settings, base, access, &stop).await;
+        let opened = open(&settings, base, access, &meter, &stop).await;
         if opened.is_err() {
             // Nothing can be served: end, with the running requests answered.
             stop.cancel();
         }
         if let Some(library) = opened? {
-            state.open(library);
-            let kept = keep_attested(&settings, access, &stop).await;
+            state.open(library.clone());
+            let watch = store_watch::watch(
+                &library,
+                state.store_health(),
+                settings.server.ready_check_interval,
+            );
+            let kept = tokio::select! {
+                kept = keep_attested(&settings, access, &stop) => kept,
+                never = watch => match never {},
+            };
             if kept.is_err() {
                 stop.cancel();
             }
@@ -115,9 +144,21 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
         Ok::<(), Failure>(())
     };
     let serving = server::run(listener, router, ServerOptions::default(), shutdown);
-    let (_, opened) = tokio::join!(serving, opening);
+    let working = async {
+        let outcomes = tokio::join!(serving, opening);
+        served.cancel();
+        outcomes
+    };
+    let working = async { tokio::join!(working, admin) };
+    let ((_, opened), ()) = tokio::select! {
+        ended = working => ended,
+        never = upkeep::keep_house(&state) => match never {},
+    };
     if let Some(library) = state.library() {
         library.drain().await;
+    }
+    if let Some(audit) = audit {
+        audit.finish().await;
     }
     opened?;
     info!("stopped");
@@ -137,7 +178,13 @@ impl ServeArgs {
             .or_else(|| flag("SPILLBOX_STORE", "store.url", store_variable));
         [
             flag("--listen", "server.listen", self.listen.as_deref()),
+            flag(
+                "--admin-listen",
+                "server.admin_listen",
+                self.admin_listen.as_deref(),
+            ),
             store,
+            flag("--audit-log", "access.audit_log", self.audit_log.as_deref()),
             flag(
                 "--public-url",
                 "server.public_url",
@@ -150,26 +197,16 @@ impl ServeArgs {
     }
 }
 
-/// Without tokens everybody who reaches the address may read and write.
-fn refuse_open_listener(listen: SocketAddr) -> Result<(), Failure> {
-    if listen.ip().is_loopback() {
-        return Ok(());
-    }
-    Err(Failure::usage(format!(
-        "server.listen is {listen}, but no [[tokens]] are set: anybody who reaches it could read everything"
-    ))
-    .with_hint("listen on 127.0.0.1, or set [[tokens]] in the settings file"))
-}
-
 /// Attests and opens the store; one that does not answer is tried again until the service ends.
 async fn open(
     settings: &Settings,
     base: LocatorBase,
     access: Access,
+    meter: &Arc<dyn StoreMeter>,
     stop: &CancellationToken,
 ) -> Result<Option<Library>, Failure> {
     loop {
-        let opening = attest_and_open(settings, base.clone(), access);
+        let opening = attest_and_open(settings, base.clone(), access, meter);
         let opened = tokio::select! {
             opened = Box::pin(opening) => opened?,
             () = stop.cancelled() => return Ok(None),
@@ -190,12 +227,15 @@ async fn attest_and_open(
     settings: &Settings,
     base: LocatorBase,
     access: Access,
+    meter: &Arc<dyn StoreMeter>,
 ) -> Result<Option<Library>, Failure> {
     let url = &settings.store.url;
     let failed = |error: &OpenStoreError| failure_of(error, url);
-    let opened = open_store(&settings.store)
+    let (store, keys) = open_store(&settings.store)
         .await
         .map_err(|error| failed(&error))?;
+    let store = MeteredStore::shared(store, keys.clone(), Arc::clone(meter));
+    let opened = (store, keys);
     if access == Access::ReadWrite && *url != StoreUrl::Memory {
         let attestation = attest(&settings.store, &opened)
             .await
@@ -300,24 +340,4 @@ fn refusal(url: &StoreUrl, attestation: &Attestation) -> Failure {
     ))
     .with_hint("`spillbox doctor` shows what was seen; --read-only serves what is there")
     .with_exit(EXIT_REFUSED)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_loopback_is_served_without_tokens() {
-        for good in ["127.0.0.1:8787", "127.1.2.3:0", "[::1]:1"] {
-            assert!(
-                refuse_open_listener(good.parse().unwrap()).is_ok(),
-                "{good}"
-            );
-        }
-        for open in ["0.0.0.0:8787", "[::]:1", "192.168.0.1:80"] {
-            let failure = refuse_open_listener(open.parse().unwrap()).unwrap_err();
-            assert_eq!(failure.exit, 2);
-            assert!(failure.to_string().contains("tokens"), "{failure}");
-        }
-    }
 }

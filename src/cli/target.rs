@@ -1,10 +1,15 @@
 //! The place that a command works on, checked but not opened yet.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::locator::LocatorBase;
+use crate::auth::Authenticator;
 use crate::cli::connection::{Place, Token};
 use crate::cli::failure::Failure;
 use crate::cli::output;
+use crate::cli::profiles::{named, offered};
 use crate::cli::store::{default_tenant, failure_of, settings};
 use crate::cli::transport::{ServiceTransport, StoreTransport, Transport};
 use crate::clock::SystemClock;
@@ -12,6 +17,8 @@ use crate::http::app::{AppState, router};
 use crate::http::request_id::RequestIds;
 use crate::ids::SystemIds;
 use crate::open_store::open_library;
+use crate::policy::profile::Profile;
+use crate::policy::profiles::DEFAULT_NAME;
 use crate::settings::{Flag, Settings, StoreUrl};
 
 /// Where a command's requests will go. Whether anything answers there is not known yet.
@@ -61,6 +68,21 @@ impl Target {
         }
     }
 
+    /// Returns the profile of that name, or the default one. What a service made of its own is not known
+    /// here.
+    ///
+    /// # Errors
+    /// There is none, or a setting is refused.
+    pub fn profile(&self, name: Option<&str>) -> Result<Arc<Profile>, Failure> {
+        let none = BTreeMap::new();
+        let tables = match self {
+            Self::Open(_) => &none,
+            Self::Store { settings, .. } => &settings.profiles,
+        };
+        let profiles = offered(tables)?;
+        named(&profiles, name.unwrap_or(DEFAULT_NAME))
+    }
+
     /// Makes the place ready for requests.
     ///
     /// # Errors
@@ -81,7 +103,12 @@ async fn open_store(settings: &Settings, cli_args: Vec<String>) -> Result<Transp
     let library = open_library(settings, LocatorBase::Store, cli_args)
         .await
         .map_err(|error| failure_of(&error, url))?;
-    let state = AppState::opened(library.clone(), default_tenant(), vec![RetrievalMeans::Cli]);
+    let state = AppState::opened(
+        library.clone(),
+        Authenticator::anonymous(default_tenant()),
+        vec![RetrievalMeans::Cli],
+    );
+    state.offer(offered(&settings.profiles)?);
     let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
     Ok(Transport::Store(Box::new(StoreTransport {
         router: router(state, request_ids),

@@ -14,6 +14,7 @@ use reqwest::Url;
 use tower::ServiceExt;
 
 use crate::artifact::library::Library;
+use crate::auth::is_token_text;
 use crate::cli::failure::Failure;
 
 /// Time to reach a service; a host that does not answer must not hold up a tool.
@@ -64,12 +65,15 @@ impl ServiceTransport {
         };
         let token = match token {
             None => None,
-            Some(token) => {
-                let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
-                    Failure::usage("SPILLBOX_TOKEN holds characters that no token has")
-                })?;
+            Some(token) if is_token_text(token.as_bytes()) => {
+                let mut value = HeaderValue::try_from(format!("Bearer {token}"))
+                    .expect("a token's text is of a header's alphabet");
                 value.set_sensitive(true);
                 Some(value)
+            }
+            Some(_) => {
+                return Err(Failure::usage("the token holds characters that no token has")
+                    .with_hint("a token is one word of letters, digits and -._~+/, perhaps with = at its end"));
             }
         };
         let builder = || {
@@ -214,6 +218,9 @@ mod tests {
     fn a_token_is_never_shown() {
         let service = ServiceTransport::new("http://h", Some("s3cret")).unwrap();
         assert!(!format!("{service:?}").contains("s3cret"));
-        assert!(ServiceTransport::new("http://h", Some("a\nb")).is_err());
+        for bad in ["a\nb", "two words", "", "é"] {
+            let failure = ServiceTransport::new("http://h", Some(bad)).unwrap_err();
+            assert_eq!(failure.exit, 2, "{bad:?}");
+        }
     }
 }

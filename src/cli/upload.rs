@@ -12,8 +12,8 @@ use crate::cli::failure::Failure;
 use crate::cli::path::ApiPath;
 use crate::cli::transport::Transport;
 
-/// A receipt with a replacement in it; ours are some 40 KiB at most.
-const MAX_RECEIPT_BYTES: usize = 4 << 20;
+/// A receipt with a replacement in it, or a decision with at most 1 MiB of text, escaped as JSON.
+const MAX_RECEIPT_BYTES: usize = 8 << 20;
 
 /// The media type of text.
 pub const TEXT: &str = "text/plain; charset=utf-8";
@@ -49,6 +49,23 @@ impl Upload {
     /// # Errors
     /// Nothing is known to be stored.
     pub async fn send(self, transport: &Transport) -> Result<SavedReceipt, Failure> {
+        let body = self.exchange(transport).await?;
+        Self::read(&body).ok_or_else(|| Failure::new("the reply is not a receipt"))
+    }
+
+    /// Sends the output to be decided, and returns the decision.
+    ///
+    /// # Errors
+    /// Nothing is known to be decided.
+    pub async fn decide(self, transport: &Transport) -> Result<Value, Failure> {
+        let body = self.exchange(transport).await?;
+        let decision = serde_json::from_slice(&body).ok();
+        decision
+            .filter(|decision: &Value| decision.get("action").is_some())
+            .ok_or_else(|| Failure::new("the reply is not a decision"))
+    }
+
+    async fn exchange(self, transport: &Transport) -> Result<Bytes, Failure> {
         let given_up = CancellationToken::new();
         let _guard = given_up.clone().drop_guard();
         let mut request = Request::builder()
@@ -62,10 +79,9 @@ impl Upload {
             .body(until(self.body, given_up))
             .map_err(|error| Failure::usage(format!("the description is too long: {error}")))?;
         let response = transport.ask(request).await?;
-        let body = axum::body::to_bytes(response.into_body(), MAX_RECEIPT_BYTES)
+        axum::body::to_bytes(response.into_body(), MAX_RECEIPT_BYTES)
             .await
-            .map_err(|error| Failure::new(format!("the receipt was lost: {error}")))?;
-        Self::read(&body).ok_or_else(|| Failure::new("the reply is not a receipt"))
+            .map_err(|error| Failure::new(format!("the reply was lost: {error}")))
     }
 
     fn read(body: &Bytes) -> Option<SavedReceipt> {

@@ -8,13 +8,14 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tracing::{info, warn};
 
+use crate::http::method::known_method;
 use crate::http::problem::Problem;
 use crate::http::request_id::RequestId;
 
 /// Logs the request when its reply's head is ready; a body may still be streaming then.
 pub async fn log_request(request: Request, next: Next) -> Response {
     let started = Instant::now();
-    let method = request.method().clone();
+    let method = known_method(request.method());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let id = request.extensions().get::<RequestId>().cloned();
     let response = next.run(request).await;
@@ -29,7 +30,7 @@ pub async fn log_request(request: Request, next: Next) -> Response {
         );
     }
     info!(
-        http.request.method = %method,
+        http.request.method = method,
         http.route = route.as_ref().map_or("", MatchedPath::as_str),
         http.response.status_code = response.status().as_u16(),
         error.type = code.map(|code| code.as_str()),

@@ -8,20 +8,36 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
+use axum::http::Method;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, get, post};
 use tokio_util::task::TaskTracker;
 
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
+use crate::auth::Authenticator;
+use crate::http::audit::AuditSink;
+use crate::http::host_policy::{HostPolicy, refuse_foreign};
+use crate::http::metrics::Metrics;
+use crate::http::operation::Operation;
+use crate::http::rate_limit::RequestLimits;
+use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
-use crate::http::{bytes, finish, grep, health, lines, list, outline, refused_body, save, stat};
+use crate::http::route::{Guard, Route};
+use crate::http::{
+    bytes, finish, grep, health, lines, list, measure, outline, refused_body, results, save, stat,
+    turns, with_fallbacks,
+};
 use crate::ids::Tenant;
+use crate::policy::profiles::Profiles;
 
 /// The paths of this service.
 pub mod path {
     /// Saves and lists a session's artifacts.
     pub const ARTIFACTS: &str = "/v1/sessions/{session}/artifacts";
+    /// Decides one result.
+    pub const RESULTS: &str = "/v1/sessions/{session}/results";
+    /// Decides the results of a turn.
+    pub const TURN: &str = "/v1/sessions/{session}/turns/{turn}";
     /// The bytes of an artifact.
     pub const BYTES: &str = "/a/{locator}";
     /// Pages of lines.
@@ -46,73 +62,138 @@ pub mod path {
     pub const OPENAPI: &str = "/openapi.yaml";
 }
 
-fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
+/// The route table: the only place where a handler meets a path.
+fn routes(state: &AppState) -> Vec<Route> {
+    let at = |path| Route::at(path, state);
     vec![
-        (
-            path::ARTIFACTS,
-            post(save::save).put(save::save).get(list::list),
-        ),
-        (path::BYTES, get(bytes::bytes)),
-        (path::LINES, get(lines::lines)),
-        (path::GREP, get(grep::grep)),
-        (path::OUTLINE, get(outline::outline)),
-        (path::STAT, get(stat::stat)),
-        (path::REFERENCE, get(stat::reference)),
-        (path::REPLACEMENT, get(stat::replacement)),
-        (path::LIVEZ, get(health::livez)),
-        (path::HEALTHZ, get(health::livez)),
-        (path::READYZ, get(health::readyz)),
-        (path::OPENAPI, get(health::openapi)),
+        at(path::ARTIFACTS)
+            .post(Operation::Save, save::save)
+            .put(Operation::Save, save::save)
+            .get(Operation::List, list::list),
+        at(path::RESULTS).post(Operation::Result, results::decide),
+        at(path::TURN).post(Operation::Turn, turns::decide),
+        at(path::BYTES).get(Operation::Read, bytes::bytes),
+        at(path::LINES).get(Operation::Lines, lines::lines),
+        at(path::GREP).get(Operation::Grep, grep::grep),
+        at(path::OUTLINE).get(Operation::Outline, outline::outline),
+        at(path::STAT).get(Operation::Stat, stat::stat),
+        at(path::REFERENCE).get(Operation::Reference, stat::reference),
+        at(path::REPLACEMENT).get(Operation::Replacement, stat::replacement),
+        at(path::LIVEZ).public(health::livez),
+        at(path::HEALTHZ).public(health::livez),
+        at(path::READYZ).public(health::readyz),
+        at(path::OPENAPI).public(health::openapi),
     ]
 }
 
-/// Returns the path of every route, for the comparison with the contract.
-pub fn paths() -> Vec<&'static str> {
-    routes().into_iter().map(|(path, _)| path).collect()
+/// Returns every path with its methods and who may call them, for the comparison with the contract
+/// and for the suites that try every route.
+pub fn route_table() -> Vec<(&'static str, Vec<(Method, Guard)>)> {
+    let nobody = AppState::starting(Authenticator::anonymous(Tenant::default()), Vec::new());
+    routes(&nobody)
+        .into_iter()
+        .map(|route| (route.path, route.methods))
+        .collect()
 }
 
 /// Builds the whole service.
 pub fn router(state: AppState, request_ids: RequestIds) -> Router {
-    let router = routes()
+    let router = routes(&state)
         .into_iter()
-        .fold(Router::new(), |router, (path, methods)| {
-            router.route(path, methods)
+        .fold(Router::new(), |router, route| {
+            router.route(route.path, route.into_handlers())
         })
         .with_state(state.clone());
+    let router = with_fallbacks(router).layer(from_fn_with_state(state.clone(), refuse_foreign));
     let drains = state.0.drains.clone();
-    finish(router, request_ids).layer(from_fn_with_state(drains, refused_body::read_on))
+    let metrics = state.metrics().clone();
+    finish(router, request_ids)
+        .layer(from_fn_with_state(metrics, measure::measure))
+        .layer(from_fn_with_state(drains, refused_body::read_on))
 }
 
 /// What all requests share. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct AppState(Arc<Shared>);
 
+/// What a service decides about its callers, before it has a store.
+#[derive(Debug, Clone)]
+pub struct CallerRules {
+    /// Who they are and in which tenant they act.
+    pub authenticator: Authenticator,
+    /// The retrieval means of callers that declare none.
+    pub default_means: Vec<RetrievalMeans>,
+    /// Under which names they may ask; any when absent.
+    pub host_policy: Option<HostPolicy>,
+    /// Where a line about each of their operations goes.
+    pub audit: Option<AuditSink>,
+}
+
+impl CallerRules {
+    /// Creates the rules of a service that takes any host name and keeps no audit stream.
+    pub fn new(authenticator: Authenticator, default_means: Vec<RetrievalMeans>) -> Self {
+        Self {
+            authenticator,
+            default_means,
+            host_policy: None,
+            audit: None,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     library: OnceLock<Library>,
-    tenant: Tenant,
-    default_means: Vec<RetrievalMeans>,
+    callers: CallerRules,
     is_draining: AtomicBool,
+    store_health: StoreHealth,
+    metrics: Metrics,
+    request_limits: OnceLock<RequestLimits>,
     drains: TaskTracker,
+    profiles: OnceLock<Profiles>,
 }
 
 impl AppState {
+    /// Offers other profiles than the built-in ones; the first call counts.
+    pub fn offer(&self, profiles: Profiles) {
+        if self.0.profiles.set(profiles).is_err() {
+            tracing::warn!("the service has profiles already; it keeps those");
+        }
+    }
+
+    pub(crate) fn profiles(&self) -> Profiles {
+        self.0.profiles.get_or_init(Profiles::default).clone()
+    }
+
     /// Starts without a store: everything that needs one answers 503 until [`AppState::open`].
     ///
-    /// `default_means` are the retrieval means of callers that declare none.
-    pub fn starting(tenant: Tenant, default_means: Vec<RetrievalMeans>) -> Self {
+    /// `authenticator` says who callers are and in which tenant they act; `default_means` are the
+    /// retrieval means of callers that declare none.
+    pub fn starting(authenticator: Authenticator, default_means: Vec<RetrievalMeans>) -> Self {
+        Self::with_rules(CallerRules::new(authenticator, default_means))
+    }
+
+    /// Starts without a store, with all rules about callers.
+    pub fn with_rules(callers: CallerRules) -> Self {
         Self(Arc::new(Shared {
             library: OnceLock::new(),
-            tenant,
-            default_means,
+            callers,
             is_draining: AtomicBool::new(false),
+            store_health: StoreHealth::default(),
+            metrics: Metrics::new(),
+            request_limits: OnceLock::new(),
             drains: TaskTracker::new(),
+            profiles: OnceLock::new(),
         }))
     }
 
     /// Starts on a store that is known to be good.
-    pub fn opened(library: Library, tenant: Tenant, default_means: Vec<RetrievalMeans>) -> Self {
-        let state = Self::starting(tenant, default_means);
+    pub fn opened(
+        library: Library,
+        authenticator: Authenticator,
+        default_means: Vec<RetrievalMeans>,
+    ) -> Self {
+        let state = Self::starting(authenticator, default_means);
         state.open(library);
         state
     }
@@ -134,15 +215,51 @@ impl AppState {
         self.0.library.get()
     }
 
-    pub(crate) fn tenant(&self) -> &Tenant {
-        &self.0.tenant
+    pub(crate) fn authenticator(&self) -> &Authenticator {
+        &self.0.callers.authenticator
     }
 
     pub(crate) fn default_means(&self) -> &[RetrievalMeans] {
-        &self.0.default_means
+        &self.0.callers.default_means
     }
 
-    pub(crate) fn is_draining(&self) -> bool {
-        self.0.is_draining.load(Ordering::Relaxed)
+    pub(crate) fn host_policy(&self) -> Option<&HostPolicy> {
+        self.0.callers.host_policy.as_ref()
+    }
+
+    pub(crate) fn audit(&self) -> Option<&AuditSink> {
+        self.0.callers.audit.as_ref()
+    }
+
+    /// Returns what is known of the store's health, for the one who looks at it.
+    pub fn store_health(&self) -> &StoreHealth {
+        &self.0.store_health
+    }
+
+    /// Returns what is measured.
+    pub fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// Limits the pace of each principal; the first limit stays.
+    pub fn limit_requests(&self, limits: RequestLimits) {
+        // Set once at the start; a second one could only come from a defect, and the first is in force.
+        let _ = self.0.request_limits.set(limits);
+    }
+
+    /// Returns the limit of each principal's pace, where there is one.
+    pub fn request_limits(&self) -> Option<&RequestLimits> {
+        self.0.request_limits.get()
+    }
+
+    /// Returns why requests are not welcome now, if so.
+    pub fn not_ready(&self) -> Option<NotReady> {
+        if self.0.is_draining.load(Ordering::Relaxed) {
+            Some(NotReady::Draining)
+        } else if self.library().is_none() {
+            Some(NotReady::Starting)
+        } else {
+            self.0.store_health.verdict()
+        }
     }
 }

@@ -24,7 +24,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ArtifactPath {
     }
 }
 
-fn artifact_of_path(path: &str) -> Option<ArtifactRef> {
+pub(crate) fn artifact_of_path(path: &str) -> Option<ArtifactRef> {
     let segment = path.strip_prefix(ARTIFACTS_PREFIX)?.split('/').next()?;
     decode_percent(segment).ok()?.parse().ok()
 }

@@ -5,34 +5,51 @@ use axum::http::request::Parts;
 
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
+use crate::auth::Principal;
 use crate::error::ErrorCode;
 use crate::http::app::AppState;
+use crate::http::metrics::Metrics;
 use crate::http::problem::Problem;
 use crate::ids::Tenant;
+use crate::policy::profiles::Profiles;
 
 /// The caller of a request that needs the store.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     /// The artifacts.
     pub(crate) library: Library,
-    /// The tenant that the request acts in.
+    /// Who it is.
+    pub(crate) principal: Principal,
+    /// The tenant that the request acts in: the principal's.
     pub(crate) tenant: Tenant,
+    /// What is measured.
+    pub(crate) metrics: Metrics,
     /// How replacements say to read on, where the request does not declare it.
     pub(crate) default_means: Vec<RetrievalMeans>,
+    /// The profiles that it may name.
+    pub(crate) profiles: Profiles,
 }
 
 impl FromRequestParts<AppState> for Caller {
     type Rejection = Problem;
 
-    async fn from_request_parts(_: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        // Only the gate puts a principal there; a handler that it does not guard has no caller.
+        let Some(principal) = parts.extensions.get::<Principal>() else {
+            let detail = "the route has no gate, so nobody may use it";
+            return Err(Problem::new(ErrorCode::Internal, detail));
+        };
         let Some(library) = state.library() else {
             let detail = "the service has not opened its store yet";
             return Err(Problem::new(ErrorCode::StoreUnavailable, detail));
         };
         Ok(Self {
             library: library.clone(),
-            tenant: state.tenant().clone(),
+            principal: principal.clone(),
+            tenant: principal.tenant.clone(),
+            metrics: state.metrics().clone(),
             default_means: state.default_means().to_vec(),
+            profiles: state.profiles(),
         })
     }
 }

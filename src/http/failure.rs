@@ -4,6 +4,7 @@ use crate::artifact::read::ReadError;
 use crate::artifact::request::SaveError;
 use crate::artifact::search::SearchError;
 use crate::artifact::session::SessionError;
+use crate::decision::DecideResultError;
 use crate::http::grep::parameter_of;
 use crate::http::problem::{Problem, excerpt};
 
@@ -51,6 +52,7 @@ impl From<SaveError> for Problem {
             | SaveError::DigestMismatch { .. }
             | SaveError::ReadOnly
             | SaveError::Saturated(_)
+            | SaveError::Quota(_)
             | SaveError::Superseded
             | SaveError::IncarnationsExhausted(_)
             | SaveError::Preview(_) => Self::new(code, error.to_string()),
@@ -67,6 +69,14 @@ impl From<SaveError> for Problem {
             SaveError::Session(SessionError::ParentConflict { actual: None }) => {
                 Self::new(code, "the session was created without a parent")
             }
+        }
+    }
+}
+
+impl From<DecideResultError> for Problem {
+    fn from(error: DecideResultError) -> Self {
+        match error {
+            DecideResultError::Save(error) => error.into(),
         }
     }
 }

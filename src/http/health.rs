@@ -18,16 +18,16 @@ pub(crate) async fn livez() -> Response {
     (NO_STORE, "ok\n").into_response()
 }
 
-/// Requests are welcome: the store is open, and no shutdown has begun.
+/// Requests are welcome: the store is open and answered lately, and no shutdown has begun. Nobody is
+/// asked for it.
 pub(crate) async fn readyz(State(state): State<AppState>) -> Result<Response, Problem> {
-    let detail = if state.is_draining() {
-        "the service is shutting down"
-    } else if state.library().is_none() {
-        "the service has not opened its store yet"
-    } else {
-        return Ok((NO_STORE, "ready\n").into_response());
-    };
-    Err(Problem::new(ErrorCode::StoreUnavailable, detail))
+    match state.not_ready() {
+        None => Ok((NO_STORE, "ready\n").into_response()),
+        Some(reason) => {
+            let problem = Problem::new(ErrorCode::StoreUnavailable, reason.detail());
+            Err(problem.with_reason(reason.as_str()))
+        }
+    }
 }
 
 /// The OpenAPI document.

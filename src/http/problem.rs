@@ -29,6 +29,7 @@ struct Facts {
     code: ErrorCode,
     detail: String,
     deletion: Option<Deletion>,
+    reason: Option<&'static str>,
     request_id: Option<String>,
     cause: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -47,6 +48,9 @@ struct Members<'a> {
     hint: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
+    /// Never beside a deletion, which has a reason of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
     #[serde(flatten)]
     deletion: Option<&'a Deletion>,
 }
@@ -58,6 +62,7 @@ impl Problem {
             code,
             detail: detail.into(),
             deletion: None,
+            reason: None,
             request_id: None,
             cause: None,
             headers: Vec::new(),
@@ -82,6 +87,13 @@ impl Problem {
             .expect("digits and fixed ASCII are a header value");
         let detail = format!("the range lies outside the body of {size_bytes} bytes");
         Self::new(ErrorCode::RangeNotSatisfiable, detail).with_header(CONTENT_RANGE, value)
+    }
+
+    /// Adds a word of a closed list that says why.
+    #[must_use]
+    pub fn with_reason(mut self, reason: &'static str) -> Self {
+        self.0.reason = Some(reason);
+        self
     }
 
     /// Adds a response header.
@@ -117,6 +129,7 @@ impl Problem {
             StatusCode::METHOD_NOT_ALLOWED => ErrorCode::MethodNotAllowed,
             StatusCode::REQUEST_TIMEOUT => ErrorCode::RequestTimeout,
             StatusCode::PRECONDITION_FAILED => ErrorCode::PreconditionFailed,
+            StatusCode::URI_TOO_LONG => ErrorCode::UriTooLong,
             StatusCode::PAYLOAD_TOO_LARGE => ErrorCode::BodyTooLarge,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => ErrorCode::InvalidHeader,
             other if other.is_client_error() => ErrorCode::InvalidParameter,
@@ -145,6 +158,7 @@ impl Problem {
             no_side_effects: self.0.code.has_no_side_effects(),
             hint: self.0.code.hint(),
             request_id: self.0.request_id.as_deref(),
+            reason: self.0.reason.filter(|_| self.0.deletion.is_none()),
             deletion: self.0.deletion.as_ref(),
         };
         serde_json::to_vec(&members).expect("strings, numbers and booleans are always JSON")
@@ -168,7 +182,9 @@ impl Problem {
         for (name, value) in &self.0.headers {
             parts.headers.insert(name, value.clone());
         }
-        if let Some(seconds) = self.0.code.retry_after_seconds() {
+        // Who knows the time better has stated it.
+        let is_stated = parts.headers.contains_key(RETRY_AFTER);
+        if let Some(seconds) = self.0.code.retry_after_seconds().filter(|_| !is_stated) {
             parts.headers.insert(RETRY_AFTER, seconds.into());
         }
         parts.extensions.insert(self);

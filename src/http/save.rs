@@ -1,5 +1,7 @@
 //! `POST` and `PUT /v1/sessions/{session}/artifacts`: the raw body becomes an artifact.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{ETAG, LOCATION};
@@ -8,10 +10,13 @@ use axum::response::Response;
 use futures_util::{StreamExt, TryStreamExt};
 
 use crate::artifact::completeness::parse_with_loss;
-use crate::artifact::hint::parse_means;
 use crate::artifact::request::{BodyError, BodyStream, SaveRequest};
+use crate::auth::Scope;
+use crate::http::audit::AuditSubject;
+use crate::http::budget;
 use crate::http::caller::Caller;
 use crate::http::condition::EntityTag;
+use crate::http::gate::require;
 use crate::http::problem::Problem;
 use crate::http::query::{InvalidParameterError, Query};
 use crate::http::reply;
@@ -21,6 +26,7 @@ use crate::http::upload_headers::{
 };
 use crate::ids::SessionId;
 use crate::limits::{MAX_DESCRIPTION_BYTES, MAX_SUMMARY_INPUT_BYTES};
+use crate::policy::profile::Profile;
 
 const PARAMETERS: &[&str] = &[
     "tool",
@@ -46,6 +52,7 @@ pub(crate) async fn save(
     let described = describe(&caller, session, &query, &parts.headers)?;
     let saved = caller.library.save(described, stream_of(body)).await?;
     let receipt = caller.library.receipt(&saved.manifest);
+    caller.metrics.saved(receipt.size_bytes, saved.is_new);
     let status = if saved.is_new {
         StatusCode::CREATED
     } else {
@@ -54,9 +61,11 @@ pub(crate) async fn save(
     let mut reply = reply::json(status, &receipt);
     let headers = reply.headers_mut();
     headers.insert(ETAG, EntityTag::of(&receipt.digest).to_header());
+    let artifact = saved.manifest.head.artifact_ref();
     if let Ok(location) = HeaderValue::try_from(&receipt.locator) {
         headers.insert(LOCATION, location);
     }
+    reply.extensions_mut().insert(AuditSubject(artifact));
     Ok(reply)
 }
 
@@ -66,12 +75,12 @@ fn describe(
     query: &Query,
     headers: &HeaderMap,
 ) -> Result<SaveRequest, Problem> {
-    refuse_encoded_or_partial(headers)?;
-    let mut described = SaveRequest::new(caller.tenant.clone(), session);
-    described.media_type = media_type(headers)?;
-    described.expected_bytes = stated_length(headers)?;
-    described.expected_digest = stated_digest(headers)?;
+    let mut described = described_by_headers(caller, session, headers)?;
     described.parent = query.parsed("parent")?;
+    // A fork replays what its parents hold, so who names one must be allowed to read it.
+    if described.parent.is_some() {
+        require(&caller.principal, Scope::Read)?;
+    }
     described.call_id = query.parsed("call_id")?;
     let description = |name| text(query, name, MAX_DESCRIPTION_BYTES);
     described.tool = description("tool")?;
@@ -79,18 +88,45 @@ fn describe(
     described.name = description("name")?;
     described.title = description("title")?;
     described.summary = text(query, "summary", MAX_SUMMARY_INPUT_BYTES)?;
-    query.one_of("profile", &[("default", ())])?;
+    let profile = budget::profile(caller, query.text("profile"))?;
     if let Some(stated) = text(query, "completeness", MAX_DESCRIPTION_BYTES)? {
         let (completeness, lost) = parse_with_loss(&stated)
             .map_err(|rule| InvalidParameterError::new("completeness", rule.to_string()))?;
         described.completeness = completeness;
         described.upstream_loss = lost.map(str::to_owned);
     }
-    described.means = match query.text("means") {
-        Some(list) => parse_means(list)
-            .map_err(|rule| InvalidParameterError::new("means", rule.to_string()))?,
-        None => caller.default_means.clone(),
-    };
+    described.means = budget::means(caller, &profile, query.text("means"))?;
+    described.render = profile;
+    Ok(described)
+}
+
+/// Describes a result: what of an artifact's description a tool call has.
+pub(crate) fn describe_result(
+    caller: &Caller,
+    session: SessionId,
+    query: &Query,
+    headers: &HeaderMap,
+    profile: &Arc<Profile>,
+) -> Result<SaveRequest, Problem> {
+    let mut described = described_by_headers(caller, session, headers)?;
+    described.parent = query.parsed("parent")?;
+    described.call_id = query.parsed("call_id")?;
+    described.tool = text(query, "tool", MAX_DESCRIPTION_BYTES)?;
+    described.means = budget::means(caller, profile, query.text("means"))?;
+    described.render = profile.clone();
+    Ok(described)
+}
+
+fn described_by_headers(
+    caller: &Caller,
+    session: SessionId,
+    headers: &HeaderMap,
+) -> Result<SaveRequest, Problem> {
+    refuse_encoded_or_partial(headers)?;
+    let mut described = SaveRequest::new(caller.tenant.clone(), session);
+    described.media_type = media_type(headers)?;
+    described.expected_bytes = stated_length(headers)?;
+    described.expected_digest = stated_digest(headers)?;
     Ok(described)
 }
 
@@ -112,7 +148,7 @@ fn text(
 
 /// A connection that breaks ends the stream with an error, never as if the body were whole: a chunked
 /// body has no length to be compared with.
-fn stream_of(body: Body) -> BodyStream {
+pub(crate) fn stream_of(body: Body) -> BodyStream {
     body.into_data_stream()
         .map_err(|error| BodyError::Incomplete(error.to_string()))
         .boxed()

@@ -26,7 +26,7 @@ impl<S: Send + Sync> FromRequestParts<S> for SessionPath {
     }
 }
 
-fn session_of_path(path: &str) -> Result<SessionId, Problem> {
+pub(crate) fn session_of_path(path: &str) -> Result<SessionId, Problem> {
     let after_prefix = path.strip_prefix(SESSIONS_PREFIX).unwrap_or_default();
     let segment = after_prefix.split('/').next().unwrap_or_default();
     let refuse = |rule: String| {

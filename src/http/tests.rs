@@ -27,7 +27,10 @@ fn app() -> Router {
         )
         .route("/json", post(|Json(()): Json<()>| async { "never" }))
         .route("/panic", get(panics));
-    finish(routes, RequestIds::new(clock, Arc::new(SeededIds::new(1))))
+    finish(
+        with_fallbacks(routes),
+        RequestIds::new(clock, Arc::new(SeededIds::new(1))),
+    )
 }
 
 async fn panics() -> &'static str {

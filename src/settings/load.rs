@@ -9,7 +9,9 @@ use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 
-use super::Settings;
+use super::{Settings, known};
+use crate::auth::TokenTable;
+use crate::policy::profiles::Profiles;
 
 const PREFIX: &str = "SPILLBOX_";
 const FILE_SUFFIX: &str = "_FILE";
@@ -27,7 +29,11 @@ pub struct SettingsError {
 }
 
 impl SettingsError {
-    fn new(origin: impl Into<String>, key: impl Into<String>, rule: impl Into<String>) -> Self {
+    pub(super) fn new(
+        origin: impl Into<String>,
+        key: impl Into<String>,
+        rule: impl Into<String>,
+    ) -> Self {
         Self {
             origin: origin.into(),
             key: key.into(),
@@ -153,6 +159,15 @@ pub fn load(
     let settings: Settings = figment
         .extract()
         .map_err(|error| explain(&figment, error))?;
+    // Those of `access.tokens_from` are read by who serves; commands must not need that file.
+    if let Err(error) = TokenTable::new(&settings.tokens) {
+        let origin = origin_of(&figment, "tokens");
+        return Err(SettingsError::new(origin, error.key(), error.rule));
+    }
+    if let Err(error) = Profiles::load(&settings.profiles, &BTreeMap::new()) {
+        let origin = origin_of(&figment, &error.key);
+        return Err(SettingsError::new(origin, error.key, error.rule));
+    }
     match settings.broken_bound() {
         None => Ok(settings),
         Some((key, rule)) => Err(SettingsError::new(origin_of(&figment, key), key, rule)),
@@ -163,9 +178,13 @@ pub fn load(
 fn environment_entries(environment: &Environment) -> Result<Vec<Entry>, SettingsError> {
     let mut entries: Vec<Entry> = Vec::new();
     for (name, value) in &environment.0 {
-        let Some(path) = name.strip_prefix(PREFIX).filter(|path| path.contains("__")) else {
+        let Some(path) = name.strip_prefix(PREFIX) else {
             continue;
         };
+        if !path.contains("__") {
+            refuse_lost_separator(name, path)?;
+            continue;
+        }
         let (path, is_file) = match path.strip_suffix(FILE_SUFFIX) {
             Some(path) => (path, true),
             None => (path, false),
@@ -192,6 +211,19 @@ fn environment_entries(environment: &Environment) -> Result<Vec<Entry>, Settings
     Ok(entries)
 }
 
+/// `SPILLBOX_LIMITS_MAX_BODY_BYTES` would else be passed over in silence.
+fn refuse_lost_separator(name: &str, path: &str) -> Result<(), SettingsError> {
+    let flat = path.to_ascii_lowercase();
+    let flat = flat.strip_suffix("_file").unwrap_or(&flat);
+    let Some(key) = known::with_separator(flat) else {
+        return Ok(());
+    };
+    let meant = key.to_ascii_uppercase().replace('.', "__");
+    let origin = format!("environment variable `{name}`");
+    let rule = format!("unknown variable; did you mean `{PREFIX}{meant}`?");
+    Err(SettingsError::new(origin, key, rule))
+}
+
 fn origin_of(figment: &Figment, key: &str) -> String {
     figment
         .find_metadata(key)
@@ -216,7 +248,14 @@ fn explain(figment: &Figment, error: figment::Error) -> SettingsError {
         if path.last() != Some(field) {
             path.push(field.clone());
         }
-        format!("unknown setting; known here: {}", known.join(", "))
+        match known::nearest(&path.join(".")) {
+            Some(near) => format!("unknown setting; did you mean `{near}`?"),
+            None => format!("unknown setting; known here: {}", known.join(", ")),
+        }
+    } else if let Kind::MissingField(field) = &error.kind
+        && path.first().is_some_and(|section| section == "tokens")
+    {
+        format!("has no {field}")
     } else if let Kind::MissingField(_) = &error.kind {
         // The one setting without a fixed default.
         path = vec!["store".to_owned(), "url".to_owned()];
@@ -229,5 +268,21 @@ fn explain(figment: &Figment, error: figment::Error) -> SettingsError {
         Some(metadata) => describe(metadata),
         None => "settings".to_owned(),
     };
-    SettingsError::new(origin, key, rule)
+    SettingsError::new(origin, with_indexes(&path), rule)
+}
+
+/// Writes a path as `tokens[2].sha256`.
+fn with_indexes(path: &[String]) -> String {
+    let mut key = String::new();
+    for part in path {
+        if part.bytes().all(|b| b.is_ascii_digit()) {
+            key.push_str(&format!("[{part}]"));
+        } else {
+            if !key.is_empty() {
+                key.push('.');
+            }
+            key.push_str(part);
+        }
+    }
+    key
 }

@@ -130,7 +130,7 @@ fn unknown_settings_are_refused_in_every_source() {
     let error = refusal(Some(&in_file.path), &[], &[]);
     assert_eq!(error.key, "server.lissten");
     assert_eq!(error.origin, in_file.path.display().to_string());
-    assert!(error.rule.contains("listen, public_url"), "{error}");
+    assert!(error.rule.contains("`server.listen`"), "{error}");
 
     let section = file("[servr]\nlisten = '1.1.1.1:1'\n");
     assert_eq!(refusal(Some(&section.path), &[], &[]).key, "servr");
@@ -262,4 +262,121 @@ fn the_template_is_valid_as_shipped_and_shows_every_setting_with_its_default() {
         .unwrap();
     keys_of(&toml, "", &mut in_template);
     assert_eq!(in_template, in_struct);
+}
+
+#[test]
+fn an_unknown_setting_is_refused_with_the_nearest_known_one() {
+    let in_file = file("[limits]\nmax_body_byte = 1\n");
+    let error = refusal(Some(&in_file.path), &[], &[]);
+    assert!(error.origin.ends_with("spillbox.toml"), "{error}");
+    assert_eq!(error.key, "limits.max_body_byte");
+    assert!(error.rule.contains("`limits.max_body_bytes`"), "{error}");
+
+    let elsewhere = file("[server]\norphan_ttl = '24h'\n");
+    let error = refusal(Some(&elsewhere.path), &[], &[]);
+    assert!(
+        error.rule.contains("known here") || error.rule.contains("did you mean"),
+        "{error}"
+    );
+    let section = file("[limit]\nmax_body_bytes = 1\n");
+    let error = refusal(Some(&section.path), &[], &[]);
+    assert!(error.rule.contains("`limits`"), "{error}");
+
+    let error = refusal(None, &[("SPILLBOX_SERVER__ADMIN_LISTN", "x")], &[]);
+    assert!(
+        error.origin.contains("SPILLBOX_SERVER__ADMIN_LISTN"),
+        "{error}"
+    );
+    assert!(error.rule.contains("`server.admin_listen`"), "{error}");
+    let error = refusal(None, &[("SPILLBOX_LIMITS_MAX_BODY_BYTES", "1")], &[]);
+    assert!(
+        error.rule.contains("`SPILLBOX_LIMITS__MAX_BODY_BYTES`"),
+        "{error}"
+    );
+    let error = refusal(None, &[("SPILLBOX_NOTHING__LIKE_IT", "1")], &[]);
+    assert!(error.rule.contains("known here: server"), "{error}");
+    let own = [("SPILLBOX_SESSION", "s"), ("SPILLBOX_URL", "http://x")];
+    assert!(load(None, &environment(&own), &[]).is_ok());
+}
+
+#[test]
+fn the_bounds_of_the_service_are_held() {
+    let refused = [
+        ("SPILLBOX_LIMITS__UPLOAD_MEMORY_BYTES", "1000000"),
+        ("SPILLBOX_LIMITS__MAX_CONCURRENT_SEARCHES", "100000"),
+        ("SPILLBOX_LIMITS__SEARCH_DEADLINE", "1ms"),
+        ("SPILLBOX_LIMITS__SEARCH_DEADLINE", "2m"),
+        ("SPILLBOX_LIMITS__REQUESTS_PER_SECOND", "1000001"),
+        ("SPILLBOX_LIMITS__REQUESTS_BURST", "0"),
+        ("SPILLBOX_SERVER__READY_CHECK_INTERVAL", "999ms"),
+    ];
+    for (name, value) in refused {
+        let error = refusal(None, &[(name, value)], &[]);
+        assert!(error.origin.contains(name), "{error}");
+        assert!(error.rule.starts_with("from "), "{error}");
+    }
+}
+
+const ENTRY: &str = "[[tokens]]\nsha256 = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'\ntenant = 'acme'\nscopes = ['read']\n";
+
+const OTHER_ENTRY: &str = "[[tokens]]\nsha256 = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ae'\ntenant = 'acme'\nscopes = ['read']\n";
+
+#[test]
+fn a_refused_token_is_named_by_its_place_and_key() {
+    for (spoil, key, part) in [
+        (("'read'", "'reed'"), "tokens[1].scopes", "reed"),
+        (("'read'", ""), "tokens[1].scopes", "no scope"),
+        (("15ae", "15AE"), "tokens[1].sha256", "lower-case"),
+        (("15ae", "15ad"), "tokens[1].sha256", "tokens[0]"),
+        (("acme", "ACME"), "tokens[1].tenant", "[a-z0-9]"),
+        (("tenant = 'acme'", ""), "tokens[1]", "tenant"),
+        (
+            ("tenant = 'acme'", "tenant = 7"),
+            "tokens[1].tenant",
+            "string",
+        ),
+        (("tenant", "tennant"), "tokens[1].tennant", "unknown"),
+        (
+            ("scopes = ['read']", "scopes = 'read'"),
+            "tokens[1].scopes",
+            "sequence",
+        ),
+    ] {
+        let bad = OTHER_ENTRY.replace(spoil.0, spoil.1);
+        let file = file(&format!("{ENTRY}{bad}"));
+        let error = refusal(Some(&file.path), &[], &[]);
+        assert_eq!(error.key, key, "{error}");
+        assert!(error.rule.contains(part), "{error}");
+        assert_eq!(error.origin, file.path.display().to_string());
+    }
+}
+
+#[test]
+fn tokens_also_come_from_a_file_of_their_own() {
+    let settings = file(ENTRY);
+    let table = |text: &str| {
+        let secret = file(text);
+        let path = secret.path.to_str().unwrap();
+        let variables = [("SPILLBOX_ACCESS__TOKENS_FROM", path)];
+        let settings = load(Some(&settings.path), &environment(&variables), &[]).unwrap();
+        settings.token_table()
+    };
+    assert_eq!(table(OTHER_ENTRY).unwrap().unwrap().len(), 2);
+    for (text, key, part) in [
+        ("", "tokens", "holds no"),
+        (ENTRY, "tokens[0].sha256", "the same token as tokens[0]"),
+        ("[[token]]\n", "tokens", "unknown field"),
+        ("sbx_secret\n", "tokens", ""),
+    ] {
+        let error = table(text).unwrap_err();
+        assert_eq!(error.key, key, "{error}");
+        assert!(error.rule.contains(part), "{error}");
+        assert!(error.origin.ends_with("spillbox.toml"), "{error}");
+        assert!(!error.to_string().contains("sbx_secret"), "{error}");
+    }
+    let variables = [("SPILLBOX_ACCESS__TOKENS_FROM", "/nonexistent/tokens")];
+    let settings = load(None, &environment(&variables), &[]).unwrap();
+    assert!(settings.token_table().is_err());
+    let none = load(None, &environment(&[]), &[]).unwrap();
+    assert!(none.token_table().unwrap().is_none());
 }

@@ -35,6 +35,24 @@ pub enum StoreErrorKind {
 }
 
 impl StoreErrorKind {
+    /// Returns the kind's word in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::AlreadyExists => "already_exists",
+            Self::PreconditionFailed => "precondition_failed",
+            Self::Conflict => "conflict",
+            Self::Ambiguous => "ambiguous",
+            Self::Denied => "denied",
+            Self::Throttled => "throttled",
+            Self::Unavailable => "unavailable",
+            Self::NotImplemented => "not_implemented",
+            Self::InvalidRange => "invalid_range",
+            Self::Full => "full",
+            Self::Rejected => "rejected",
+        }
+    }
+
     /// Returns whether a write that failed so may have been applied, now or later: the same bytes
     /// must go to the same key again before anything is concluded.
     pub const fn is_undecided(self) -> bool {

@@ -19,7 +19,11 @@
 
 use std::fmt;
 
-use crate::ids::{ArtifactId, ArtifactRef, DecisionId, SessionKey, Tenant};
+mod class;
+
+pub use class::KeyClass;
+
+use crate::ids::{ArtifactId, ArtifactRef, DecisionId, SessionKey, Tenant, TurnHash};
 
 /// A key: `/`-separated segments of `[a-z0-9._-]`, each under 200 bytes; what every store that was
 /// measured keeps and lists unchanged.
@@ -178,6 +182,21 @@ impl KeySpace {
         }
     }
 
+    /// Record `n` of a turn's decisions.
+    pub fn turn_record(
+        &self,
+        tenant: &Tenant,
+        session: &SessionKey,
+        turn: &TurnHash,
+        n: u32,
+    ) -> Key {
+        if n == 0 {
+            self.build(format_args!("t/{tenant}/d/{session}/{turn}"))
+        } else {
+            self.build(format_args!("t/{tenant}/d/{session}/{turn}.{n}"))
+        }
+    }
+
     /// Reads the artifact id off a manifest key of a session; `None` for a key that is not one.
     pub fn artifact_of_manifest(
         &self,
@@ -234,6 +253,7 @@ mod tests {
             artifact_id: ArtifactId::new(1, [0; 10]),
         };
         let did: DecisionId = "00000000000000000000000001".parse().unwrap();
+        let turn = TurnHash::derive(&tenant, &"s".parse().unwrap(), &"t/1".parse().unwrap());
         let keys = [
             space.format(),
             space.probe(&uuid::Uuid::nil()),
@@ -243,6 +263,8 @@ mod tests {
             space.manifest(&tenant, &artifact),
             space.call_record(&tenant, &session, &did, 0),
             space.call_record(&tenant, &session, &did, 32),
+            space.turn_record(&tenant, &session, &turn, 0),
+            space.turn_record(&tenant, &session, &turn, 255),
         ];
         for key in &keys {
             assert!(key.as_str().starts_with("team-a/spill/v1/"));

@@ -1,8 +1,8 @@
 """Takes from random valid requests what cannot be right by chance.
 
-A digest is the one of the body, and a cursor is one that the service gave: random ones of the right
-form are refused, rightly, and would leave hardly any save or search to be tried. Invalid requests stay
-as they are.
+A digest is the one of the body, a cursor is one that the service gave, and a page of lines begins in
+one way: random requests of the right form are refused, rightly, and would leave hardly any save, search
+or page to be tried. Invalid requests stay as they are.
 """
 
 import schemathesis
@@ -16,6 +16,9 @@ def before_call(context, case, kwargs):
         return
     for name in [name for name in case.headers if name.lower() in ("repr-digest", "content-digest")]:
         del case.headers[name]
+    # Only one of these may be given.
+    for name in [name for name in ("offset", "from_end", "byte_offset") if name in case.query][1:]:
+        del case.query[name]
     cursor = case.query.get("cursor")
     if not isinstance(cursor, str) or cursor not in GIVEN_CURSORS:
         case.query.pop("cursor", None)

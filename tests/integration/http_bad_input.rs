@@ -46,7 +46,7 @@ async fn a_malformed_save_stores_nothing(
         long("title", 1_025),
         "completeness=done".to_owned(),
         "completeness=Complete".to_owned(),
-        "profile=hermes".to_owned(),
+        "profile=Hermes".to_owned(),
         "profile=".to_owned(),
         "parent=".to_owned(),
         "parent=..".to_owned(),
@@ -331,7 +331,10 @@ async fn a_service_without_its_store_says_so() {
     use spillbox::http::request_id::RequestIds;
 
     let app = TestApp::new(Backend::Memory).await;
-    let state = AppState::starting(spillbox::ids::Tenant::default(), Vec::new());
+    let state = AppState::starting(
+        spillbox::auth::Authenticator::anonymous(spillbox::ids::Tenant::default()),
+        Vec::new(),
+    );
     let ids = std::sync::Arc::new(spillbox::ids::SeededIds::new(7));
     let starting = router(state.clone(), RequestIds::new(shared(&app.clock), ids));
     let ask = |path: &'static str| {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use spillbox::error::ErrorCode;
-use spillbox::http::app::paths;
+use spillbox::http::app::route_table;
+use spillbox::http::route::Guard;
 
 use crate::support::app::{Backend, TestApp};
 use crate::support::contract::Contract;
@@ -26,21 +27,39 @@ fn document() -> &'static Value {
 fn concrete(template: &str) -> String {
     template
         .replace("{session}", "s")
+        .replace("{turn}", "t")
         .replace("{locator}", &format!("{:026}.{:026}", 0, 0))
 }
 
 #[test]
 fn every_path_has_a_route_and_every_route_a_path() {
-    let routed: BTreeSet<_> = paths().into_iter().collect();
+    let routed: BTreeSet<_> = route_table().into_iter().map(|(path, _)| path).collect();
     let described = document()["paths"].as_object().unwrap();
     let described: BTreeSet<_> = described.keys().map(String::as_str).collect();
     assert_eq!(routed, described);
 }
 
+#[test]
+fn each_operation_names_the_scope_that_its_route_asks_for() {
+    for (template, methods) in route_table() {
+        for (method, guard) in methods {
+            let name = method.as_str().to_ascii_lowercase();
+            let stated = &document()["paths"][template][&name]["security"];
+            let needed = match guard {
+                Guard::Public => json!([]),
+                Guard::Needs(operation) => {
+                    json!([{"bearerToken": [operation.scope().as_str()]}, {}])
+                }
+            };
+            assert_eq!(*stated, needed, "{method} {template}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_operation_is_answered_and_every_other_method_refused() {
     let app = TestApp::new(Backend::Memory).await;
-    for template in paths() {
+    for (template, _) in route_table() {
         for method in METHODS {
             let reply = app.ask(method.clone(), &concrete(template), &[]).await;
             let name = method.as_str().to_ascii_lowercase();
@@ -86,7 +105,7 @@ async fn the_query_parameters_are_those_of_the_contract() {
             asked += 1;
         }
     }
-    assert_eq!(asked, 10);
+    assert_eq!(asked, 12);
 }
 
 #[test]
@@ -183,4 +202,27 @@ async fn the_service_hands_out_the_contract() {
     let reply = app.get("/openapi.yaml").await;
     assert_eq!(reply.header("content-type"), "application/yaml");
     assert_eq!(reply.text(), include_str!("../../openapi.yaml"));
+}
+
+fn accepted(method: &str, path: &str, query: &str) -> bool {
+    let judged = std::panic::catch_unwind(|| {
+        let headers = axum::http::HeaderMap::new();
+        Contract::shared().judge_accepted(method, (path, query), &headers, b"");
+    });
+    judged.is_ok()
+}
+
+#[test]
+fn an_accepted_request_outside_the_contract_fails_its_test() {
+    assert!(accepted("GET", "/a/x/lines", "offset=10&limit=5"));
+    assert!(accepted("HEAD", "/a/x/lines", "offset=10"));
+    for (path, query) in [
+        ("/a/x/lines", "limit=0"),
+        ("/a/x/lines", "limit=many"),
+        ("/a/x/lines", "no_such_parameter=1"),
+        ("/a/x/grep", "pattern=x&mode=glob"),
+        ("/v1/sessions/s/artifacts", "limit=1001"),
+    ] {
+        assert!(!accepted("GET", path, query), "{path}?{query}");
+    }
 }

@@ -18,13 +18,13 @@ use crate::support::s3_server::{Action, BucketVersioning, Fault, Op, Quirks, S3S
 
 /// A store as the suites of the product meet it.
 #[derive(Debug, Clone, Copy)]
-struct Server {
+pub(crate) struct Server {
     quirks: Quirks,
     versioning: BucketVersioning,
 }
 
 impl Server {
-    const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 4] = [
         Self {
             quirks: Quirks::AWS,
             versioning: BucketVersioning::Never,
@@ -43,7 +43,7 @@ impl Server {
         },
     ];
 
-    fn start(self) -> (S3Server, SharedStore) {
+    pub(crate) fn start(self) -> (S3Server, SharedStore) {
         let server = S3Server::builder()
             .quirks(self.quirks)
             .versioning(self.versioning)
@@ -110,7 +110,7 @@ impl Scenario {
     }
 }
 
-fn refuse(status: u16) -> Action {
+pub(crate) fn refuse(status: u16) -> Action {
     let code = match status {
         403 => "AccessDenied",
         409 => "ConditionalRequestConflict",
@@ -121,7 +121,7 @@ fn refuse(status: u16) -> Action {
 }
 
 /// Faults before, after and instead of a request.
-fn actions(op: Op) -> Vec<Action> {
+pub(crate) fn actions(op: Op) -> Vec<Action> {
     let mut actions = vec![
         refuse(403),
         refuse(409),
@@ -255,9 +255,9 @@ fn leftovers_are_findable(server: &S3Server, scenario: &Scenario, context: &str)
 
 /// Labels that appeared in any run, and those that were hit by a fault.
 #[derive(Debug, Default)]
-struct Coverage {
-    seen: BTreeSet<String>,
-    hit: BTreeSet<String>,
+pub(crate) struct Coverage {
+    pub(crate) seen: BTreeSet<String>,
+    pub(crate) hit: BTreeSet<String>,
 }
 
 async fn run(
@@ -413,7 +413,7 @@ async fn every_request_of_a_streamed_save_survives_every_fault() {
     none_is_without_a_kill_point(coverage);
 }
 
-fn none_is_without_a_kill_point(coverage: Mutex<Coverage>) {
+pub(crate) fn none_is_without_a_kill_point(coverage: Mutex<Coverage>) {
     let Coverage { seen, hit } = coverage.into_inner().unwrap();
     let without: Vec<_> = seen.difference(&hit).collect();
     assert!(

@@ -18,6 +18,7 @@ use spillbox::artifact::hint::RetrievalMeans;
 use spillbox::artifact::library::{Library, LibraryOptions};
 use spillbox::artifact::locator::LocatorBase;
 use spillbox::artifact::manifest::{Tombstone, TombstoneReason};
+use spillbox::auth::{Authenticator, Scope, TokenEntry, TokenTable};
 use spillbox::clock::{Clock, ManualClock, SharedClock, SystemClock};
 use spillbox::digest::Sha256Digest;
 use spillbox::error::ErrorCode;
@@ -123,7 +124,7 @@ impl TestApp {
         adjust(&mut options);
         let library = library(&store, &clock, 1, options).await;
         let means = vec![RetrievalMeans::Http];
-        let state = AppState::opened(library, Tenant::default(), means);
+        let state = AppState::opened(library, Authenticator::anonymous(Tenant::default()), means);
         let ids = RequestIds::new(shared(&clock), Arc::new(SeededIds::new(2)));
         Self {
             router: router(state.clone(), ids),
@@ -153,8 +154,22 @@ impl TestApp {
             ..LibraryOptions::default()
         };
         let library = library(&self.store, &self.clock, 3, options).await;
-        let state = AppState::opened(library, tenant.parse().unwrap(), Vec::new());
+        let state = AppState::opened(
+            library,
+            Authenticator::anonymous(tenant.parse().unwrap()),
+            Vec::new(),
+        );
         let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(4)));
+        router(state, ids)
+    }
+
+    /// The same service over the same artifacts and caches, for callers with these tokens only.
+    pub(crate) fn guarded(&self, tokens: &[TokenEntry]) -> Router {
+        let table = TokenTable::new(tokens).unwrap();
+        let library = self.state.library().unwrap().clone();
+        let means = vec![RetrievalMeans::Http];
+        let state = AppState::opened(library, Authenticator::Tokens(table), means);
+        let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(5)));
         router(state, ids)
     }
 
@@ -281,6 +296,16 @@ async fn library(
     Library::new(Arc::clone(store), keys, format, shared(clock), ids, options)
 }
 
+/// An entry of the configuration for a token.
+pub(crate) fn token(text: &str, tenant: &str, scopes: &[Scope]) -> TokenEntry {
+    TokenEntry {
+        sha256: Sha256Digest::of(text.as_bytes()).to_hex(),
+        tenant: tenant.to_owned(),
+        scopes: scopes.iter().map(|scope| scope.to_string()).collect(),
+        name: None,
+    }
+}
+
 /// Builds a request as a client sends it.
 pub(crate) fn request(
     method: Method,
@@ -295,10 +320,20 @@ pub(crate) fn request(
     request.body(body).unwrap()
 }
 
-/// Sends any request and holds the reply against the contract.
+/// Sends any request and holds it and the reply against the contract.
 pub(crate) async fn send_to(router: &Router, request: Request<Body>) -> Reply {
+    let contract = Contract::shared();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let headers = request.headers().clone();
+    let (request, sent) = if contract.takes_json(method.as_str(), &path) {
+        let (parts, body) = request.into_parts();
+        let sent = body.collect().await.unwrap().to_bytes();
+        (Request::from_parts(parts, Body::from(sent.clone())), sent)
+    } else {
+        (request, Bytes::new())
+    };
     let response = router.clone().oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let (body, is_cut) = match body.collect().await {
@@ -309,7 +344,10 @@ pub(crate) async fn send_to(router: &Router, request: Request<Body>) -> Reply {
     let kind = parts.headers.get(CONTENT_TYPE);
     let kind = kind.map_or("", |kind| kind.to_str().unwrap());
     let status = parts.status.as_u16();
-    Contract::shared().judge(method.as_str(), &path, status, kind, &body);
+    contract.judge(method.as_str(), &path, status, kind, &body);
+    if parts.status.is_success() {
+        contract.judge_accepted(method.as_str(), (&path, &query), &headers, &sent);
+    }
     Reply {
         status: parts.status,
         headers: parts.headers,

@@ -1,10 +1,16 @@
-//! `openapi.yaml` as a judge: every reply that a test sees is held against it.
+//! `openapi.yaml` as a judge: every reply that a test sees is held against it, and every request that
+//! was accepted.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use axum::http::HeaderMap;
 use jsonschema::Validator;
 use serde_json::{Value, json};
+
+use self::requests::Requests;
+
+mod requests;
 
 /// The document, and a validator for each JSON reply that it describes.
 #[derive(Debug)]
@@ -12,6 +18,7 @@ pub(crate) struct Contract {
     pub(crate) document: Value,
     validators: BTreeMap<(String, String, String), Validator>,
     problem: Validator,
+    requests: Requests,
 }
 
 impl Contract {
@@ -46,10 +53,40 @@ impl Contract {
             }
         }
         let problem = compile(json!({"$ref": "#/components/schemas/Problem"}));
+        let requests = Requests::load(&document, &compile);
         Self {
             document,
             validators,
             problem,
+            requests,
+        }
+    }
+
+    /// Whether the operation's request is JSON, which is then part of the contract.
+    pub(crate) fn takes_json(&self, method: &str, path: &str) -> bool {
+        let method = method.to_ascii_lowercase();
+        self.template(path)
+            .is_some_and(|template| self.requests.takes_json(template, &method))
+    }
+
+    /// Holds a request that was accepted against the document.
+    pub(crate) fn judge_accepted(
+        &self,
+        method: &str,
+        (path, query): (&str, &str),
+        headers: &HeaderMap,
+        body: &[u8],
+    ) {
+        let method = method.to_ascii_lowercase();
+        if let Some(template) = self.template(path) {
+            // HEAD is answered wherever GET is.
+            let operations = &self.document["paths"][template];
+            let method = match method.as_str() {
+                "head" if operations["head"].is_null() => "get",
+                method => method,
+            };
+            self.requests
+                .judge((template, method), query, headers, body);
         }
     }
 
@@ -79,8 +116,12 @@ impl Contract {
             .map(|template| (template, &self.document["paths"][template][&method]))
             .filter(|(_, operation)| !operation.is_null());
         let Some((template, operation)) = operation else {
-            // HEAD is answered wherever GET is.
-            assert!(matches!(status, 404 | 405) || method == "head", "{place}");
+            // HEAD is answered wherever GET is; a foreign host name and an endless path are refused
+            // everywhere.
+            assert!(
+                matches!(status, 404 | 405 | 414 | 421) || method == "head",
+                "{place}"
+            );
             return;
         };
         let status = status.to_string();

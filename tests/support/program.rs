@@ -199,6 +199,8 @@ pub(crate) fn text(bytes: Vec<u8>) -> String {
 pub(crate) struct Service {
     /// Where it listens.
     pub(crate) url: String,
+    /// Where its metrics are, where there is an admin listener.
+    pub(crate) admin: Option<String>,
     /// The process.
     pub(crate) child: Child,
     /// Reads the log all the time: a service whose log nobody takes stands still.
@@ -227,21 +229,32 @@ impl Service {
         command.stderr(Stdio::piped()).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
+        let mut seen = String::new();
+        let mut admin = None;
+        let url_after = |line: &str, words: &str| {
+            let (_, rest) = line.split_once(words)?;
+            Some(rest.trim().split('"').next()?.to_owned())
+        };
         let url = loop {
-            line.clear();
+            let mut line = String::new();
             assert_ne!(log.read_line(&mut line).unwrap(), 0, "the service ended");
-            if let Some((_, rest)) = line.split_once("listening on ") {
-                break rest.trim().split('"').next().unwrap().to_owned();
+            seen.push_str(&line);
+            admin = admin.or_else(|| url_after(&line, "metrics on "));
+            if let Some(url) = url_after(&line, "listening on ") {
+                break url;
             }
         };
         let log = std::thread::spawn(move || {
-            let mut rest = String::new();
-            let _ = log.read_to_string(&mut rest);
-            rest
+            let _ = log.read_to_string(&mut seen);
+            seen
         });
         let log = Some(log);
-        Self { url, child, log }
+        Self {
+            url,
+            admin,
+            child,
+            log,
+        }
     }
 
     /// Whether `/readyz` says yes.
@@ -256,7 +269,7 @@ impl Service {
         succeed(isolated("kill", &[&format!("-{name}"), &pid]));
     }
 
-    /// Waits for the end; returns the status and the rest of the log.
+    /// Waits for the end; returns the status and the log.
     pub(crate) fn wait(mut self) -> (i32, String) {
         let rest = self.log.take().unwrap().join().unwrap();
         let status = self.child.wait().unwrap();

@@ -14,15 +14,16 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::artifact::measure::Measures;
 use crate::artifact::windows::{WindowBuilder, Windows};
 use crate::cli::failure::Failure;
 use crate::cli::path::ApiPath;
 use crate::cli::run::child::Event;
+use crate::cli::run::hold::{HoldRule, MAX_HELD_BYTES};
 use crate::cli::steady::steady;
 use crate::cli::target::Target;
 use crate::cli::transport::Transport;
 use crate::cli::upload::{SavedReceipt, Upload, media_type_of};
-use crate::limits::{DEFAULT_INLINE_BYTES, PREVIEW_WINDOW_BYTES};
 
 /// Pieces on their way to the store; with the piece at either end at most some 0.5 MiB.
 const PIECES_IN_FLIGHT: usize = 4;
@@ -45,6 +46,8 @@ pub(super) enum Captured {
     Lost {
         /// Its two ends.
         windows: Windows,
+        /// The whole text, where the profile prints it and it was held.
+        original: Option<String>,
         /// Why it was not stored.
         failure: Failure,
     },
@@ -56,7 +59,11 @@ pub(super) struct Capture {
     target: Target,
     transport: Option<Transport>,
     path: ApiPath,
+    rule: HoldRule,
+    measures: Measures,
     windows: WindowBuilder,
+    /// Everything, where the profile prints the original of what could not be stored.
+    original: Option<Vec<u8>>,
     /// Everything, until there is too much to print.
     held: Vec<u8>,
     upload: Option<RunningUpload>,
@@ -72,12 +79,16 @@ struct RunningUpload {
 
 impl Capture {
     /// Begins with nothing; what is too large to print goes to `path`.
-    pub(super) fn new(target: Target, path: ApiPath) -> Self {
+    pub(super) fn new(target: Target, path: ApiPath, rule: HoldRule) -> Self {
+        let window_bytes = rule.window_bytes;
         Self {
             target,
             transport: None,
             path,
-            windows: WindowBuilder::new(PREVIEW_WINDOW_BYTES, PREVIEW_WINDOW_BYTES),
+            measures: Measures::default(),
+            windows: WindowBuilder::new(window_bytes, window_bytes),
+            original: rule.keeps_original.then(Vec::new),
+            rule,
             held: Vec::new(),
             upload: None,
             failure: None,
@@ -98,6 +109,13 @@ impl Capture {
 
     async fn take_output(&mut self, piece: Bytes) {
         self.windows.push(&piece);
+        self.measures.push(&piece);
+        if let Some(original) = &mut self.original {
+            original.extend_from_slice(&piece);
+            if original.len() > MAX_HELD_BYTES {
+                self.original = None;
+            }
+        }
         if self.upload.is_some() {
             return self.send(Some(piece)).await;
         }
@@ -105,7 +123,7 @@ impl Capture {
             return;
         }
         self.held.extend_from_slice(&piece);
-        if self.held.len() as u64 > DEFAULT_INLINE_BYTES {
+        if self.rule.is_exceeded_by(&self.measures) {
             self.start_upload().await;
             let held = std::mem::take(&mut self.held);
             self.send(Some(held.into())).await;
@@ -169,8 +187,10 @@ impl Capture {
             // What a failed save leaves is the collector's, should it not end in time.
             let _ = timeout(CLEANUP_TIMEOUT, transport.close()).await;
         }
+        let original = self.original.take();
         decided.unwrap_or_else(|failure| Captured::Lost {
             windows: self.windows.finish(),
+            original: original.and_then(|bytes| String::from_utf8(bytes).ok()),
             failure,
         })
     }
@@ -178,7 +198,8 @@ impl Capture {
     async fn decide(&mut self) -> Result<Captured, Failure> {
         if self.upload.is_none() && self.failure.is_none() {
             return match String::from_utf8(std::mem::take(&mut self.held)) {
-                Ok(text) => Ok(Captured::Inline(text)),
+                Ok(text) if self.rule.admits(&text) => Ok(Captured::Inline(text)),
+                Ok(text) => self.store_whole(text.into_bytes().into()).await,
                 // Bytes cannot stand in a prompt, so they are stored whatever their size.
                 Err(error) => self.store_whole(error.into_bytes().into()).await,
             };

@@ -35,7 +35,6 @@ pub(super) fn run(vector: &Vector) -> Option<anyhow::Result<()>> {
         ("dsh", "naming", "encode as one segment") => segment(vector),
         ("workbuddy-s13", "preview", "summarise") => default_summary(vector),
         ("workbuddy-s13", "preview", "externalize") => summary(vector),
-        ("workbuddy-s13", "preview", "pointer") if vector.is_hazard() => smaller(vector),
         ("workbuddy-s13", "read", "read all") => read_all(vector),
         ("workbuddy-s13", "read", "read offset=-1, then limit=0") => refused_pages(),
         ("workbuddy-s13", "read", when) if when.starts_with("read lines ") => read_page(vector),
@@ -162,19 +161,6 @@ fn rendered(body: &[u8], cap_bytes: usize) -> anyhow::Result<Rendered> {
     };
     let facts = BodyFacts::of(body, PREVIEW_WINDOW_BYTES);
     Ok(render(&input, &facts, cap_bytes)?)
-}
-
-fn smaller(vector: &Vector) -> anyhow::Result<()> {
-    let body = bytes_of(&vector.given["output"])?;
-    let rendered = rendered(&body, DEFAULT_REPLACEMENT_BYTES)?;
-    ensure!(rendered.text.len() <= DEFAULT_REPLACEMENT_BYTES && rendered.text.len() < body.len());
-    ensure!(
-        rendered.head_end <= rendered.tail_start,
-        "head and tail overlap"
-    );
-    let shown = rendered.head_end + (body.len() as u64 - rendered.tail_start);
-    ensure!(shown + rendered.omitted_bytes == body.len() as u64);
-    Ok(())
 }
 
 fn page(vector: &Vector, start: u64, limit: u64) -> anyhow::Result<LinePage> {

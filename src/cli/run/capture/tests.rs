@@ -12,6 +12,7 @@ use crate::artifact::library::{Library, LibraryOptions};
 use crate::cli::transport::StoreTransport;
 use crate::clock::SystemClock;
 use crate::ids::SystemIds;
+use crate::limits::DEFAULT_INLINE_BYTES;
 use crate::store::keys::KeySpace;
 use crate::store::memory::MemoryStore;
 
@@ -65,6 +66,11 @@ fn path() -> ApiPath {
     ApiPath::artifacts(&"s".parse().unwrap())
 }
 
+fn rule() -> HoldRule {
+    let profile = crate::policy::profiles::default();
+    HoldRule::new(&profile, "tool", &crate::policy::profile::Given::default())
+}
+
 fn output(bytes: &[u8]) -> Event {
     Event::Output(Bytes::copy_from_slice(bytes))
 }
@@ -72,7 +78,7 @@ fn output(bytes: &[u8]) -> Event {
 #[tokio::test]
 async fn what_is_too_large_is_sent_while_the_tool_still_runs() {
     let (target, seen) = recording();
-    let mut capture = Capture::new(target, path());
+    let mut capture = Capture::new(target, path(), rule());
     let body: Vec<u8> = (0..200_000_u32).map(|n| (n % 91) as u8 + 32).collect();
     capture.take(output(&body)).await;
     for _ in 0..100 {
@@ -88,7 +94,7 @@ async fn what_is_too_large_is_sent_while_the_tool_still_runs() {
 #[tokio::test]
 async fn small_text_is_held_in_any_pieces_and_nothing_is_sent() {
     let (target, seen) = recording();
-    let mut capture = Capture::new(target, path());
+    let mut capture = Capture::new(target, path(), rule());
     let text = "aé";
     capture.take(output(&text.as_bytes()[..2])).await;
     capture.take(output(&text.as_bytes()[2..])).await;
@@ -99,7 +105,7 @@ async fn small_text_is_held_in_any_pieces_and_nothing_is_sent() {
 #[tokio::test]
 async fn an_output_that_breaks_is_never_stored_as_whole() {
     let (target, seen) = recording();
-    let mut capture = Capture::new(target, path());
+    let mut capture = Capture::new(target, path(), rule());
     capture.take(output(&[b'x'; 500_000])).await;
     capture
         .take(Event::Broken(std::io::Error::other("gone")))
@@ -117,7 +123,7 @@ async fn a_store_that_hangs_does_not_hold_the_result_for_ever() {
     async fn hang() {
         std::future::pending::<()>().await;
     }
-    let mut capture = Capture::new(transport(Router::new().fallback(hang)), path());
+    let mut capture = Capture::new(transport(Router::new().fallback(hang)), path(), rule());
     let mut body = Vec::new();
     for n in 0..20_000 {
         body.extend_from_slice(format!("line {n}\n").as_bytes());
@@ -125,7 +131,10 @@ async fn a_store_that_hangs_does_not_hold_the_result_for_ever() {
     for piece in body.chunks(10_000) {
         capture.take(output(piece)).await;
     }
-    let Captured::Lost { windows, failure } = capture.finish().await else {
+    let Captured::Lost {
+        windows, failure, ..
+    } = capture.finish().await
+    else {
         panic!("nothing can be stored");
     };
     assert!(failure.message.contains("180 s"), "{failure}");
@@ -139,12 +148,15 @@ async fn a_refusal_in_the_middle_keeps_both_ends() {
         let body = r#"{"code":"store_full","detail":"no space left"}"#;
         (StatusCode::INSUFFICIENT_STORAGE, body)
     }
-    let mut capture = Capture::new(transport(Router::new().fallback(refuse)), path());
+    let mut capture = Capture::new(transport(Router::new().fallback(refuse)), path(), rule());
     for _ in 0..100 {
         capture.take(output(&[b'x'; 10_000])).await;
     }
     capture.take(output(b"the end")).await;
-    let Captured::Lost { windows, failure } = capture.finish().await else {
+    let Captured::Lost {
+        windows, failure, ..
+    } = capture.finish().await
+    else {
         panic!("nothing was stored");
     };
     assert_eq!(failure.code.as_deref(), Some("store_full"));
@@ -161,7 +173,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (target, seen) = recording();
-            let mut capture = Capture::new(target, path());
+            let mut capture = Capture::new(target, path(), rule());
             let mut body = Vec::new();
             for size in pieces {
                 let piece: Vec<u8> = (0..size).map(|n| b'a' + ((body.len() + n) % 26) as u8).collect();

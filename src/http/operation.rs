@@ -1,0 +1,67 @@
+//! What callers can do, as a closed list: one word for each in the audit stream, and the scope that it
+//! needs. A route cannot be registered without one ([`crate::http::route`]), and a new one cannot be
+//! added without deciding its scope.
+
+use crate::auth::Scope;
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident = $word:literal needs $scope:ident,)+) => {
+        /// One thing that a caller can ask for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Operation { $($(#[$doc])* $name,)+ }
+
+        impl Operation {
+            /// Every operation.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// Returns its word in the audit stream, stable for ever.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $word,)+ }
+            }
+
+            /// Returns the scope without which it is refused.
+            pub const fn scope(self) -> Scope {
+                match self { $(Self::$name => Scope::$scope,)+ }
+            }
+        }
+    };
+}
+
+operations! {
+    /// Searches an artifact.
+    Grep = "grep" needs Read,
+    /// A page of an artifact's lines.
+    Lines = "lines" needs Read,
+    /// A session's artifacts.
+    List = "list" needs Read,
+    /// What stands out in an artifact.
+    Outline = "outline" needs Read,
+    /// The bytes of an artifact, or their headers.
+    Read = "read" needs Read,
+    /// What a memory may keep of an artifact.
+    Reference = "reference" needs Read,
+    /// The text that stands in the prompt.
+    Replacement = "replacement" needs Read,
+    /// Decides one tool result, and stores it where it is too large.
+    Result = "result" needs Save,
+    /// Stores an output.
+    Save = "save" needs Save,
+    /// What is known of an artifact.
+    Stat = "stat" needs Read,
+    /// Decides the results of a turn together.
+    Turn = "turn" needs Save,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_alphabetical_and_unique() {
+        let words: Vec<_> = Operation::ALL.iter().map(|known| known.as_str()).collect();
+        let mut sorted = words.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(words, sorted);
+    }
+}
