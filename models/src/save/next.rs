@@ -1,7 +1,7 @@
 //! What an event changes.
 
 use super::action::Event;
-use super::state::{Journal, Lease, Manifest, Mode, Record, State, Step, Verdict, Why};
+use super::state::{Action, Journal, Lease, Manifest, Mode, Record, State, Step, Verdict, Why};
 use super::{Rule, SaveModel};
 
 impl SaveModel {
@@ -165,6 +165,10 @@ impl SaveModel {
         let inherited = parent.and_then(|parent| s.results[parent]);
         match s.results[part.chain].or(inherited) {
             Some(action) => self.result_known(s, i, action),
+            None if part.result == Some(Action::Spilled) => {
+                s.savers[i].verdict = Verdict::Open;
+                self.start_save(s, i);
+            }
             None => s.savers[i].verdict = Verdict::Sent,
         }
     }

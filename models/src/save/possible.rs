@@ -61,7 +61,7 @@ impl SaveModel {
             Verdict::Sent if s.results[self.parts[i].chain].is_some() => {
                 out.push(Event::ResultSeen(k));
             }
-            Verdict::None | Verdict::Sent | Verdict::Known(_) => {}
+            Verdict::None | Verdict::Open | Verdict::Sent | Verdict::Known(_) => {}
         }
         if self.may_delete_own(s, i) {
             out.push(Event::DeleteOwn(k));

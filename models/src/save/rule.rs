@@ -71,8 +71,8 @@ pub enum Rule {
     ParentErasedIsFinal,
     /// A result record that was lost is read before the call is answered.
     ResultsAreCompared,
-    /// The manifest waits until the result record says `spilled`.
-    ManifestWaitsForResult,
+    /// A call of `/results` that spills answers once its result record is decided, not before.
+    AnswerWaitsForResult,
     /// A fork takes a parent's result as its own, `inline` included.
     ParentResultsAreTaken,
 }
@@ -114,7 +114,7 @@ impl Rule {
         Self::ParentCollectedIsPassed,
         Self::ParentErasedIsFinal,
         Self::ResultsAreCompared,
-        Self::ManifestWaitsForResult,
+        Self::AnswerWaitsForResult,
         Self::ParentResultsAreTaken,
     ];
 }

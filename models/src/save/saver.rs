@@ -45,7 +45,8 @@ impl SaveModel {
         };
         v.step = Step::Result;
         if part.result == Some(Action::Spilled) && parent.is_none() {
-            self.start_save(s, i); // everything goes out together
+            s.savers[i].verdict = Verdict::Open;
+            self.start_save(s, i);
         }
     }
 
@@ -93,8 +94,8 @@ impl SaveModel {
         match action {
             Action::Spilled if v.step == Step::Result => self.start_save(s, i),
             Action::Spilled => {}
-            // A record that is on the wire may still land: the step stays, and it is answered.
-            Action::Inline if v.step == Step::Record => {}
+            // A manifest that is on the wire may still land: the step stays, and it is answered.
+            Action::Inline if v.step == Step::Manifest => {}
             Action::Inline => Self::end(s, i, Step::Inline),
         }
     }
@@ -102,10 +103,10 @@ impl SaveModel {
     /// Returns whether the saver takes no step but waits for its result.
     pub(super) fn waits_for_result(&self, s: &State, i: usize) -> bool {
         match s.savers[i].verdict {
-            Verdict::None | Verdict::Known(Action::Spilled) => false,
+            Verdict::None | Verdict::Open | Verdict::Known(Action::Spilled) => false,
             Verdict::Known(Action::Inline) => true,
             Verdict::Asking => true,
-            Verdict::Sent => !self.lacks(Rule::ManifestWaitsForResult),
+            Verdict::Sent => !self.lacks(Rule::AnswerWaitsForResult),
         }
     }
 
@@ -170,6 +171,9 @@ impl SaveModel {
         v.step = Step::Manifest;
         v.generation = generation;
         v.has_sent_manifest |= usize::from(v.artifact) == i;
+        if v.verdict == Verdict::Open {
+            v.verdict = Verdict::Sent;
+        }
     }
 
     /// The record names its own artifact: on to the body, or straight to the manifest.
@@ -273,6 +277,13 @@ impl SaveModel {
 
     pub(super) fn acknowledge(&self, s: &mut State, i: usize) {
         let v = &mut s.savers[i];
+        if v.verdict == Verdict::Open {
+            // A replay: the result is decided first, and then the manifest is read again.
+            v.verdict = Verdict::Sent;
+            if !self.lacks(Rule::AnswerWaitsForResult) {
+                return;
+            }
+        }
         v.step = Step::Acknowledged;
         v.generation = 0;
         s.is_acknowledged[usize::from(v.artifact)] = true;

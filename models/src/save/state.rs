@@ -91,6 +91,8 @@ pub enum Verdict {
     None,
     /// It looks what the own session and its parent have decided.
     Asking,
+    /// It would spill: its record goes out beside the manifest, so that no failed save is frozen.
+    Open,
     /// Its record is on the wire.
     Sent,
     /// It is known.
