@@ -1,6 +1,6 @@
 //! Saving: the protocol that makes every receipt of one output equal, whoever finishes it.
 //!
-//! Model-checked (`save-model.rs` of the design; ADR 3). The order is what makes it safe:
+//! Model-checked (`docs/MODELS.md`; ADR 3). The order is what makes it safe:
 //!
 //! * A body known in full (≤ 8 MiB): its call record and its body go out together, the manifest after
 //!   both. A larger one: the body first, then the record, which carries the body's identity, then the
@@ -432,7 +432,7 @@ impl Job<'_> {
     /// A recorded body that is gone without a tombstone was lost. Its manifest key is closed by a
     /// tombstone that creates or loses (`upload_abandoned`, as the collector writes for the reverse
     /// case), so that no late manifest can come to stand without its body; then the next incarnation
-    /// is free. Checked in the model as `mix_bury`.
+    /// is free. The model does the same (`Step::Bury`).
     async fn bury(&self, artifact: ArtifactRef, did: DecisionId) -> Result<Resolved, SaveError> {
         let tombstone = Tombstone {
             v: MANIFEST_VERSION,
