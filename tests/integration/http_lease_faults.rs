@@ -242,7 +242,6 @@ async fn a_store_in_trouble_answers_no_list_at_all() {
         Action::LoseRequest,
         Action::WebPage { status: 200 },
         Action::WebPage { status: 404 },
-        Action::WebPage { status: 502 },
     ] {
         for (op, class) in [(Op::List, "k"), (Op::List, "j"), (Op::Get, "j")] {
             let (app, _, replica) = Step::Release.stage(Backend::S3).await;

@@ -121,6 +121,11 @@ impl Checker {
         }
     }
 
+    /// Returns how many findings there are so far.
+    pub fn findings_total(&self) -> u64 {
+        self.findings_total
+    }
+
     /// Takes what stands at the next place.
     pub fn push(&mut self, seen: Seen<'_>) {
         let seq = self.next_seq;

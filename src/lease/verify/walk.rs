@@ -61,13 +61,17 @@ pub async fn verify(site: &Site, receipts: &[Receipt]) -> Result<Report, StoreEr
         }
         next = last.saturating_add(1);
     }
-    // What a listing does not show yet.
+    // What a listing does not show yet. Ends at the first place that is no good record: something between
+    // us and the store may answer every question with the same page.
     loop {
         let read = read(site, next, 1).await?;
-        if matches!(read, Read::Missing) {
+        let known = checker.findings_total();
+        if !matches!(read, Read::Missing) {
+            push(&mut checker, &read);
+        }
+        if matches!(read, Read::Missing) || checker.findings_total() > known {
             break;
         }
-        push(&mut checker, &read);
         next += 1;
     }
     Ok(Report {
