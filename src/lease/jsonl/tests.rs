@@ -47,7 +47,8 @@ impl Writer {
         record["event_sha256"] = json!(hash);
         self.text.push_str(&record.to_string());
         self.text.push('\n');
-        self.sequence = record["sequence"].as_u64().unwrap();
+        // Nothing follows a record whose number is none.
+        self.sequence = record["sequence"].as_u64().unwrap_or_default();
         self.previous = hash;
     }
 
