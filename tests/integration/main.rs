@@ -29,6 +29,7 @@ mod cli_serve;
 mod cli_serve_limits;
 mod cli_signals;
 mod cli_terminal;
+mod client_python;
 mod conformance;
 mod decision_budget;
 mod decision_faults;
