@@ -22,6 +22,7 @@ mod canary;
 mod cli_access;
 mod cli_files;
 mod cli_grep;
+mod cli_hook;
 mod cli_journal;
 mod cli_profiles;
 mod cli_run;
