@@ -17,6 +17,7 @@ Body = Union[bytes, BinaryIO, "os.PathLike[str]"]  # whoever has text knows its 
 Reply = dict[str, Any]
 MAX_REPLY_BYTES = 8 << 20  # a receipt, a page, or a decision with 1 MiB of text, escaped as JSON
 _BLOCK = 256 << 10
+_private = lambda path, flags: os.open(path, flags | os.O_NOFOLLOW, 0o600)
 _ID = "[0-7][0-9a-hjkmnp-tv-z]{25}"
 _LOCATOR = re.compile(rf"(?:spillbox:|.*/a/)?({_ID}\.{_ID})(?:[/?#].*)?")
 
@@ -68,8 +69,14 @@ class Client:
         """Saves in the background; blocks while all places are taken, so that a slow service delays the next tool."""
         self._places.acquire()
         future = self._pool.submit(self.save, body, **about)
-        future.add_done_callback(lambda _: self._places.release())
+        future.add_done_callback(self._settle)
         return future
+
+    def _settle(self, done: Future[Reply]) -> None:
+        self._places.release()
+        error = None if done.cancelled() else done.exception()
+        while error is not None:  # the frames of a traceback would keep the body as long as the future lives
+            error.__traceback__, error = None, error.__cause__ or error.__context__
 
     def read(self, locator: str, start: int = 0, end: Optional[int] = None, into: Optional[BinaryIO] = None) -> bytes:
         """Returns the bytes from `start` up to and without `end`, or writes them to `into` and returns none."""
@@ -202,9 +209,6 @@ def _at(locator: str) -> str:
 def _query(values: dict[str, Any]) -> str:
     words = {key: json.dumps(value) if isinstance(value, bool) else value for key, value in values.items() if value is not None}
     return f"?{urlencode(words, quote_via=quote, safe='')}" if words else ""
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 def _size(path: Path) -> int:
     with suppress(FileNotFoundError):

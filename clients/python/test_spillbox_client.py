@@ -163,6 +163,19 @@ class Saves(Base):
         gc.collect()
         self.assertIsNone(kept())
 
+    def test_nothing_holds_on_to_a_body_that_could_not_be_saved_either(self) -> None:
+        url = self.away()
+        for spool, kind in ((None, Unavailable), (self.dir / "spool", Spooled)):
+            client = self.client(url, spool=spool)
+            body = io.BytesIO(b"y" * MIB)
+            kept = weakref.ref(body)
+            future = client.save_later(body)
+            del body
+            client.close()
+            self.assertIsInstance(future.exception(60), kind)
+            gc.collect()
+            self.assertIsNone(kept())
+
     def test_background_saves_are_bounded_and_a_full_queue_delays_the_next(self) -> None:
         client = self.client(self.serve().url, workers=1, waiting=1)
         gate, read = threading.Event(), threading.Event()
