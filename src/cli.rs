@@ -128,9 +128,10 @@ pub fn main() -> ExitCode {
         Err(Stop::OutputClosed) => EXIT_DONE,
         Err(Stop::Failed(failure)) => {
             output::say(&failure.to_string());
-            match cli.command {
-                Command::Hook(_) => EXIT_FAILURE,
-                _ => failure.exit,
+            if matches!(cli.command, Command::Hook(_)) {
+                EXIT_FAILURE
+            } else {
+                failure.exit
             }
         }
     })

@@ -118,7 +118,7 @@ fn collect(value: &Value, at: &str, found: &mut Vec<(usize, TextPlace)>) {
                 collect(content, &format!("{at}/file/content"), found);
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {}
     }
 }
 
