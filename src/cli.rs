@@ -25,6 +25,7 @@ pub mod download;
 pub mod failure;
 pub mod get;
 pub mod grep;
+pub mod hook;
 pub mod journal;
 pub mod lines;
 pub mod ls;
@@ -91,6 +92,8 @@ pub enum Command {
     Usage(usage::UsageArgs),
     /// Verify, show or clear the journal of a session's leases
     Journal(journal::JournalArgs),
+    /// Decide the result of a harness's tool call, in the harness's own JSON
+    Hook(hook::HookArgs),
     /// Find out by trying whether a store can be trusted
     Doctor(doctor::DoctorArgs),
     /// Make or hash tokens for the settings of a service
@@ -99,7 +102,14 @@ pub enum Command {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() && is_hook(std::env::args_os().nth(1)) => {
+            let _ = error.print();
+            return ExitCode::from(EXIT_FAILURE);
+        }
+        Err(error) => error.exit(),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -118,9 +128,18 @@ pub fn main() -> ExitCode {
         Err(Stop::OutputClosed) => EXIT_DONE,
         Err(Stop::Failed(failure)) => {
             output::say(&failure.to_string());
-            failure.exit
+            if matches!(cli.command, Command::Hook(_)) {
+                EXIT_FAILURE
+            } else {
+                failure.exit
+            }
         }
     })
+}
+
+/// Harnesses take status 2 of a hook as an objection that the model must hear; 1 is a fault of the hook.
+fn is_hook(command: Option<std::ffi::OsString>) -> bool {
+    command.is_some_and(|command| command == "hook")
 }
 
 async fn dispatch(command: &Command) -> Result<u8, Stop> {
@@ -173,6 +192,7 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             ask(&args.connection, Some(&args.locator), &variables, command).await
         }
         Command::Profiles(args) => profiles::run(args),
+        Command::Hook(args) => Ok(hook::run(args, &variables).await),
         Command::Usage(args) => {
             let command = async |transport: &_| usage::run(args, &variables, transport).await;
             ask(&args.connection, None, &variables, command).await

@@ -482,3 +482,7 @@ pub const JOURNAL_PARALLEL_READS: usize = 16;
 
 /// A view this many records behind is opened anew: a checkpoint is nearer.
 pub const JOURNAL_FAR_BEHIND: u64 = 64;
+
+/// The most that a harness's hook reads of one event: the output of a tool as a JSON string, of up to 64 MiB
+/// even where each of its bytes is escaped by another. It is held as it came and parsed, one after the other.
+pub const MAX_HOOK_INPUT_BYTES: usize = 160 << 20;
