@@ -141,3 +141,36 @@ fn put_with_a_profile_decides_and_repeats() {
         outcome(place.command(&["put", "small", "--profile", "default", "--label", "x"]));
     assert_eq!(exit, 2);
 }
+
+#[test]
+fn usage_tells_what_a_service_handed_back_and_that_a_store_cannot_know() {
+    let place = Place::service();
+    let receipt = place.put("log", "line of a log\n".repeat(9_000).as_bytes());
+    let locator = receipt["locator"].as_str().unwrap();
+    let usage = || json(place.ok(&["usage", "--json"]));
+    let fresh = usage();
+    assert_eq!(fresh["read_back_bytes"], 0);
+    assert_eq!(place.ok(&["cat", locator]).len(), 126_000);
+    let read = usage();
+    let since = |usage: &Value| usage["read_back_since"].as_str().unwrap().to_owned();
+    assert_eq!(since(&read), since(&fresh));
+    assert!(since(&read).parse::<jiff::Timestamp>().is_ok());
+    let read_back = read["read_back_bytes"].as_u64().unwrap();
+    // `cat` may have asked for a part a second time, never for less than all.
+    assert!((126_000..=252_000).contains(&read_back), "{read}");
+    let ratio = read_back as f64 / read["saved_bytes"].as_f64().unwrap();
+    assert_eq!(read["read_back_ratio"].as_f64(), Some(ratio));
+    let (_, shown, said) = outcome(place.command(&["usage"]));
+    assert!(
+        shown.contains(&format!("read back: {read_back} bytes, ")),
+        "{shown}"
+    );
+    assert!(said.contains("the replica that answered"), "{said}");
+
+    let store = Place::store();
+    let (exit, shown, said) = outcome(store.command(&["usage", "--json"]));
+    let usage: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((exit, &usage["read_back_bytes"]), (0, &Value::Null));
+    assert_eq!(usage["read_back_ratio"], Value::Null);
+    assert!(said.contains("does not count what is read back"), "{said}");
+}
