@@ -18,6 +18,7 @@ use crate::ids::SystemIds;
 use crate::telemetry::{self, LOG_FORMAT_VARIABLE, LOG_VARIABLE};
 
 pub mod cat;
+pub mod clear;
 pub mod connection;
 pub mod description;
 pub mod doctor;
@@ -90,6 +91,8 @@ pub enum Command {
     Profiles(profiles::ProfilesArgs),
     /// Report what a session has kept out of prompts
     Usage(usage::UsageArgs),
+    /// Replace the old results of a conversation by sentences that name where they are kept
+    Clear(clear::ClearArgs),
     /// Verify, show or clear the journal of a session's leases
     Journal(journal::JournalArgs),
     /// Decide the result of a harness's tool call, in the harness's own JSON
@@ -197,6 +200,7 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             let command = async |transport: &_| usage::run(args, &variables, transport).await;
             ask(&args.connection, None, &variables, command).await
         }
+        Command::Clear(args) => clear::run(args),
         Command::Journal(args) => {
             if let Some(file) = args.jsonl() {
                 return journal::jsonl::run(file, args.is_json());

@@ -391,6 +391,16 @@ pub const DEFAULT_LEASE_LIMIT: usize = 100;
 /// Leases of one page of a list at most.
 pub const MAX_LEASE_LIMIT: usize = 1_000;
 
+/// Sessions whose read-back bytes a replica counts; some hundred bytes each.
+pub const MAX_COUNTED_SESSIONS: usize = 10_000;
+
+/// Bytes of one result's line on the standard input of `clear`: the largest text that may stay in a prompt,
+/// with every byte of it escaped, is far below.
+pub const MAX_CLEAR_LINE_BYTES: usize = 16 << 20;
+
+/// Bytes of a whole conversation on the standard input of `clear`, all of which is held.
+pub const MAX_CLEAR_BYTES: usize = 256 << 20;
+
 /// Bytes of one line of another system's journal.
 pub const MAX_JOURNAL_LINE_BYTES: usize = 1 << 20;
 

@@ -23,6 +23,7 @@ use crate::http::lease::{change, hold, list as leases, prepare};
 use crate::http::metrics::Metrics;
 use crate::http::operation::Operation;
 use crate::http::rate_limit::RequestLimits;
+use crate::http::read_back::{self, ReadBack};
 use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
@@ -46,6 +47,8 @@ pub mod path {
     pub const RESULTS: &str = "/v1/sessions/{session}/results";
     /// Decides the results of a turn.
     pub const TURN: &str = "/v1/sessions/{session}/turns/{turn}";
+    /// What was read back of a session.
+    pub const USAGE: &str = "/v1/sessions/{session}/usage";
     /// The bytes of an artifact.
     pub const BYTES: &str = "/a/{locator}";
     /// Pages of lines.
@@ -102,6 +105,7 @@ fn routes(state: &AppState) -> Vec<Route> {
             .get(Operation::List, list::list),
         at(path::RESULTS).post(Operation::Result, results::decide),
         at(path::TURN).post(Operation::Turn, turns::decide),
+        at(path::USAGE).get(Operation::Usage, read_back::usage),
         at(path::BYTES).get(Operation::Read, bytes::bytes),
         at(path::LINES).get(Operation::Lines, lines::lines),
         at(path::GREP).get(Operation::Grep, grep::grep),
@@ -194,6 +198,7 @@ impl CallerRules {
 struct Opened {
     library: Library,
     leases: Leases,
+    read_back: ReadBack,
 }
 
 #[derive(Debug)]
@@ -269,7 +274,12 @@ impl AppState {
             owners: self.0.callers.owners.clone(),
         };
         let leases = Leases::new(library.clone(), journals, options);
-        if self.0.opened.set(Opened { library, leases }).is_err() {
+        let opened = Opened {
+            read_back: ReadBack::starting(library.clock().clone()),
+            library,
+            leases,
+        };
+        if self.0.opened.set(opened).is_err() {
             tracing::warn!("the service has a store already; it keeps that one");
         }
     }
@@ -289,9 +299,17 @@ impl AppState {
         self.0.opened.get().map(|opened| &opened.leases)
     }
 
+    /// Returns what was read back, once the store is open.
+    pub(crate) fn read_back(&self) -> Option<&ReadBack> {
+        self.0.opened.get().map(|opened| &opened.read_back)
+    }
+
     /// Waits until everything that outlives its request is over: saves, aborts, appends.
     pub async fn drain(&self) {
-        if let Some(Opened { library, leases }) = self.0.opened.get() {
+        if let Some(Opened {
+            library, leases, ..
+        }) = self.0.opened.get()
+        {
             leases.drain().await;
             library.drain().await;
         }

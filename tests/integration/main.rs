@@ -20,6 +20,7 @@ mod support {
 mod attest;
 mod canary;
 mod cli_access;
+mod cli_clear;
 mod cli_files;
 mod cli_grep;
 mod cli_hook;
