@@ -163,6 +163,8 @@ pub struct GcSettings {
     pub orphan_ttl: Duration,
     /// Whether times below their floors are allowed (tests, demos).
     pub allow_short_times: bool,
+    /// Whether reads of old artifacts keep them alive.
+    pub touch_on_read: bool,
 }
 
 impl Default for GcSettings {
@@ -170,6 +172,7 @@ impl Default for GcSettings {
         Self {
             orphan_ttl: bounds::DEFAULT_ORPHAN_TTL,
             allow_short_times: false,
+            touch_on_read: true,
         }
     }
 }
