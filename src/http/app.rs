@@ -275,7 +275,7 @@ impl AppState {
         };
         let leases = Leases::new(library.clone(), journals, options);
         let opened = Opened {
-            read_back: ReadBack::starting(library.clock().clone()),
+            read_back: ReadBack::starting(Arc::clone(library.clock())),
             library,
             leases,
         };
