@@ -18,8 +18,15 @@ pub mod checkpoint;
 pub mod entry;
 pub mod evaluate;
 pub mod fold;
+pub mod journal;
+pub mod journals;
 pub mod names;
+pub mod open;
+pub mod pace;
 pub mod record;
 #[cfg(test)]
 mod sample;
+pub mod site;
+pub mod slot;
 pub mod state;
+pub mod view;

@@ -322,3 +322,28 @@ pub const AUDIT_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Time that the last audit lines have when the service ends.
 pub const AUDIT_END_TIME: Duration = Duration::from_secs(5);
+/// Operations that wait for one journal; an HTTP client is told to come back rather than queued further.
+pub const JOURNAL_QUEUE: usize = 1_024;
+
+/// Journals that a replica keeps folded.
+pub const OPEN_JOURNALS: u64 = 1_000;
+
+/// A journal that nobody asked for this long is folded again when somebody does.
+pub const JOURNAL_IDLE: Duration = Duration::from_secs(15 * 60);
+
+/// How long one slot of a journal may stay undecided before its callers are told that the outcome is
+/// unknown. Several retries of an ordinary store fit.
+pub const JOURNAL_SLOT_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long an operation is aimed at further slots after it lost one.
+pub const JOURNAL_REQUEST_DEADLINE: Duration = Duration::from_secs(15);
+
+/// A view that was proven this long ago is folded again before it is trusted, so that `as_of` is never
+/// older.
+pub const JOURNAL_PROOF_AGE: Duration = Duration::from_secs(10 * 60);
+
+/// Records that are read at once when a journal is opened.
+pub const JOURNAL_PARALLEL_READS: usize = 16;
+
+/// A view this many records behind is opened anew: a checkpoint is nearer.
+pub const JOURNAL_FAR_BEHIND: u64 = 64;

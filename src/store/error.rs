@@ -59,7 +59,7 @@ impl StoreErrorKind {
 }
 
 /// A failed store request.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{operation} `{key}`: {detail}")]
 pub struct StoreError {
     /// What the caller matches on.
