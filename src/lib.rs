@@ -6,7 +6,7 @@
 //! ```text
 //! L4 wiring   main  cli/  server  open_store  settings  telemetry  audit_log
 //! L3 edges    http/
-//! L2 domain   artifact/  auth/  lease/
+//! L2 domain   artifact/  auth/  gc/  lease/
 //! L1 store    store/
 //! L0 base     clock  limits  error  ids  digest
 //! ```
@@ -18,6 +18,7 @@ pub mod cli;
 pub mod clock;
 pub mod digest;
 pub mod error;
+pub mod gc;
 pub mod http;
 pub mod ids;
 pub mod lease;
