@@ -29,8 +29,12 @@ macro_rules! error_codes {
 }
 
 error_codes! {
+    /// The artifact is condemned: it will be deleted, and no lease can be claimed on it any more.
+    ArtifactCondemned = "artifact_condemned",
     /// The artifact existed and was deleted; the reply names when, why, its digest and its size.
     ArtifactDeleted = "artifact_deleted",
+    /// Leases protect the artifact.
+    ArtifactLeased = "artifact_leased",
     /// No artifact of that name is visible to this caller: unknown, foreign or malformed.
     ArtifactNotFound = "artifact_not_found",
     /// The stored bytes differ from what was saved; nothing of them is served as good.
@@ -43,6 +47,8 @@ error_codes! {
     DigestMismatch = "digest_mismatch",
     /// A service without tokens was asked under a host name that is not its own.
     HostNotAllowed = "host_not_allowed",
+    /// The lease is in a state that this operation does not lead out of.
+    IllegalTransition = "illegal_transition",
     /// The same output was collected more often than a call record can say.
     IncarnationsExhausted = "incarnations_exhausted",
     /// The token lacks the scope that the operation needs; `detail` names it.
@@ -51,14 +57,26 @@ error_codes! {
     Internal = "internal",
     /// A header is malformed.
     InvalidHeader = "invalid_header",
+    /// A field of a lease request is missing, malformed or out of bounds.
+    InvalidLease = "invalid_lease",
     /// A query parameter is unknown, malformed or out of bounds.
     InvalidParameter = "invalid_parameter",
     /// A search pattern is malformed, or larger than this service takes.
     InvalidPattern = "invalid_pattern",
     /// The session id is empty, too long, not UTF-8, or a dot segment.
     InvalidSession = "invalid_session",
+    /// The session's journal is broken: nothing is written to it or deleted on its word, reads go on.
+    JournalCorrupt = "journal_corrupt",
+    /// The session's journal was written to by a newer version: this one only reads its artifacts.
+    JournalReadOnly = "journal_read_only",
+    /// The session's journal holds entries without effect: nothing is deleted on its word.
+    JournalSuspect = "journal_suspect",
     /// The path exists, but not with this method.
     MethodNotAllowed = "method_not_allowed",
+    /// The journal's write may or may not have happened, or may still happen.
+    OutcomeUnknown = "outcome_unknown",
+    /// The owner is configured with another mode, or may not be named by callers.
+    OwnerModeConflict = "owner_mode_conflict",
     /// The session has another parent, or was created without one.
     ParentConflict = "parent_conflict",
     /// The parent session does not exist, or the caller may not read it.
@@ -73,12 +91,16 @@ error_codes! {
     ReadOnly = "read_only",
     /// The client sent nothing for too long.
     RequestTimeout = "request_timeout",
+    /// The new end is not later than the lease's own.
+    RetentionNotExtended = "retention_not_extended",
     /// No such path.
     RouteNotFound = "route_not_found",
     /// Too many uploads or searches are running.
     Saturated = "saturated",
     /// The collector took this save's artifact before it was finished.
     SaveSuperseded = "save_superseded",
+    /// The source id or digest is not this session's artifact.
+    SourceMismatch = "source_mismatch",
     /// The store refuses this service's credentials.
     StoreDenied = "store_denied",
     /// What the store holds was written by a version that this one cannot read.
@@ -91,6 +113,12 @@ error_codes! {
     StoreThrottled = "store_throttled",
     /// The store cannot be reached or fails.
     StoreUnavailable = "store_unavailable",
+    /// The transaction id is taken by another intent.
+    TransactionConflict = "transaction_conflict",
+    /// The lease was aborted or released; that is final.
+    TransactionEnded = "transaction_ended",
+    /// The session has no lease of that transaction id.
+    TransactionUnknown = "transaction_unknown",
     /// The request presents no bearer token, or none of this service.
     Unauthenticated = "unauthenticated",
 }
@@ -99,6 +127,19 @@ impl ErrorCode {
     /// Returns the HTTP status that this code is answered with.
     pub const fn status(self) -> StatusCode {
         match self {
+            Self::OutcomeUnknown => StatusCode::ACCEPTED,
+            Self::InvalidLease => StatusCode::BAD_REQUEST,
+            Self::ArtifactLeased
+            | Self::IllegalTransition
+            | Self::JournalSuspect
+            | Self::OwnerModeConflict
+            | Self::RetentionNotExtended
+            | Self::SourceMismatch
+            | Self::TransactionConflict
+            | Self::TransactionEnded => StatusCode::CONFLICT,
+            Self::ArtifactCondemned => StatusCode::GONE,
+            Self::JournalCorrupt | Self::JournalReadOnly => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::TransactionUnknown => StatusCode::NOT_FOUND,
             Self::ArtifactDeleted => StatusCode::GONE,
             Self::ArtifactNotFound | Self::ParentNotFound | Self::RouteNotFound => {
                 StatusCode::NOT_FOUND
@@ -143,7 +184,8 @@ impl ErrorCode {
             | Self::StoreFull
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
-            | Self::StoreUnavailable => true,
+            | Self::StoreUnavailable
+            | Self::OutcomeUnknown => true,
             Self::ArtifactDeleted
             | Self::ArtifactNotFound
             | Self::BodyCorrupt
@@ -166,7 +208,20 @@ impl ErrorCode {
             | Self::ReadOnly
             | Self::RouteNotFound
             | Self::StoreFormatUnsupported
-            | Self::Unauthenticated => false,
+            | Self::Unauthenticated
+            | Self::ArtifactCondemned
+            | Self::ArtifactLeased
+            | Self::IllegalTransition
+            | Self::InvalidLease
+            | Self::JournalCorrupt
+            | Self::JournalReadOnly
+            | Self::JournalSuspect
+            | Self::OwnerModeConflict
+            | Self::RetentionNotExtended
+            | Self::SourceMismatch
+            | Self::TransactionConflict
+            | Self::TransactionEnded
+            | Self::TransactionUnknown => false,
         }
     }
 
@@ -182,7 +237,8 @@ impl ErrorCode {
             | Self::StoreFull
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
-            | Self::StoreUnavailable => false,
+            | Self::StoreUnavailable
+            | Self::OutcomeUnknown => false,
             Self::ArtifactDeleted
             | Self::ArtifactNotFound
             | Self::BodyCorrupt
@@ -207,13 +263,40 @@ impl ErrorCode {
             | Self::RouteNotFound
             | Self::Saturated
             | Self::StoreFormatUnsupported
-            | Self::Unauthenticated => true,
+            | Self::Unauthenticated
+            | Self::ArtifactCondemned
+            | Self::ArtifactLeased
+            | Self::IllegalTransition
+            | Self::InvalidLease
+            | Self::JournalCorrupt
+            | Self::JournalReadOnly
+            | Self::JournalSuspect
+            | Self::OwnerModeConflict
+            | Self::RetentionNotExtended
+            | Self::SourceMismatch
+            | Self::TransactionConflict
+            | Self::TransactionEnded
+            | Self::TransactionUnknown => true,
         }
     }
 
     /// Returns a short title, the same for every occurrence.
     pub const fn title(self) -> &'static str {
         match self {
+            Self::ArtifactCondemned => "Artifact condemned",
+            Self::ArtifactLeased => "Artifact leased",
+            Self::IllegalTransition => "Lease in another state",
+            Self::InvalidLease => "Invalid lease request",
+            Self::JournalCorrupt => "Journal corrupt",
+            Self::JournalReadOnly => "Journal not supported",
+            Self::JournalSuspect => "Journal suspect",
+            Self::OutcomeUnknown => "Outcome unknown",
+            Self::OwnerModeConflict => "Owner configured otherwise",
+            Self::RetentionNotExtended => "End not later",
+            Self::SourceMismatch => "Not this artifact",
+            Self::TransactionConflict => "Transaction known with another intent",
+            Self::TransactionEnded => "Lease ended",
+            Self::TransactionUnknown => "No such lease",
             Self::ArtifactDeleted => "Artifact deleted",
             Self::ArtifactNotFound => "Artifact not found",
             Self::BodyCorrupt => "Stored bytes do not match what was saved",
@@ -252,6 +335,40 @@ impl ErrorCode {
     /// Returns what the caller should do next.
     pub const fn hint(self) -> &'static str {
         match self {
+            Self::ArtifactCondemned => "run the tool again; the output will not be kept any longer",
+            Self::ArtifactLeased => {
+                "release the leases that `detail` counts first: GET /v1/sessions/{session}/leases"
+            }
+            Self::IllegalTransition => {
+                "a prepared lease is committed or aborted, a committed one is released or extended; nothing was written"
+            }
+            Self::InvalidLease => "correct the field named in `detail`; nothing was written",
+            Self::JournalCorrupt => {
+                "tell the operator: `spillbox journal verify` names what is broken; artifacts can still be read"
+            }
+            Self::JournalReadOnly => {
+                "run a newer version of the service on this store; artifacts can still be read"
+            }
+            Self::JournalSuspect => {
+                "an operator looks at `spillbox journal verify` and ends it with `spillbox journal clear`"
+            }
+            Self::OutcomeUnknown => {
+                "POST /v1/sessions/{session}/leases/{transaction_id}/resolve with the `seq` and `sha256` of this reply before you rely on either outcome"
+            }
+            Self::OwnerModeConflict => "leave `mode` out, or name another owner",
+            Self::RetentionNotExtended => {
+                "name a later time, or null for none; the lease keeps the end named in `detail`"
+            }
+            Self::SourceMismatch => {
+                "use `source_id` and `digest` as the artifact's receipt gives them, in the session that owns it"
+            }
+            Self::TransactionConflict => {
+                "use a fresh transaction_id for another artifact, count, end or owner"
+            }
+            Self::TransactionEnded => "do not publish under this transaction_id; prepare a new one",
+            Self::TransactionUnknown => {
+                "check the transaction_id, or list the leases: GET /v1/sessions/{session}/leases"
+            }
             Self::ArtifactDeleted => "run the tool again; the output is not kept any longer",
             Self::ArtifactNotFound => {
                 "check the locator, or list the session's artifacts: GET /v1/sessions/{session}/artifacts"

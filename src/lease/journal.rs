@@ -57,7 +57,7 @@ pub enum JournalError {
     #[error("the outcome of journal record {} is unknown: {cause}", .receipt.seq)]
     OutcomeUnknown {
         /// The record that would hold it.
-        receipt: Receipt,
+        receipt: Box<Receipt>,
         /// What the store said last.
         cause: StoreError,
     },

@@ -352,7 +352,7 @@ impl Appender {
             Ok(None) => self.requeue(waiting),
             Err(error) => {
                 warn!(session = %self.site.session(), seq, "a record was written to a journal that cannot be folded: {error}");
-                let receipt = self.receipt(seq, Sha256Digest::of(&stored.bytes));
+                let receipt = Box::new(self.receipt(seq, Sha256Digest::of(&stored.bytes)));
                 let cause = match error {
                     OpenError::Store(error) => error,
                     OpenError::Broken { .. } | OpenError::Gap { .. } => StoreError::new(
@@ -387,7 +387,7 @@ impl Appender {
 
     /// Tells the callers of an undecided slot; from here on it is decided for its own sake only.
     fn unknown(&mut self, pending: Pending, error: StoreError, waiting: Vec<Waiting>) {
-        let receipt = self.receipt(pending.seq, Sha256Digest::of(&pending.bytes));
+        let receipt = Box::new(self.receipt(pending.seq, Sha256Digest::of(&pending.bytes)));
         for waiting in waiting {
             let rests_on_record = match &waiting {
                 Waiting::Entry(_) => true,
