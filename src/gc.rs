@@ -12,10 +12,18 @@
 //! The deciding parts are pure: [`policy`], [`inventory`], [`classify`], [`selection`], [`plan`],
 //! [`report`].
 
+pub mod apply;
 pub mod classify;
+pub mod collector;
+pub mod identity;
 pub mod inventory;
 pub mod plan;
+pub mod planner;
 pub mod policy;
+pub mod remove;
 pub mod report;
 pub mod selection;
 pub mod status;
+pub mod store_clock;
+pub mod sweep;
+pub mod walk;

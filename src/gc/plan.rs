@@ -5,6 +5,7 @@
 //! The policy is frozen in it. It freezes what the listings said of each candidate; it is a list of
 //! candidates and no authority.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -123,6 +124,8 @@ pub struct PlanSession {
     pub candidates: Vec<Candidate>,
     /// What is condemned, or stands beside a tombstone, and only has to be finished.
     pub pending: Vec<ArtifactId>,
+    /// Whether committed leases had passed their end: whoever applies the plan releases them.
+    pub has_expired_leases: bool,
 }
 
 /// One artifact that may go, as the listings showed it.
@@ -139,20 +142,36 @@ pub struct Candidate {
     pub body: Seen,
 }
 
+/// The session of a candidate, while a plan is being made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anchor {
+    /// Its tenant.
+    pub tenant: Tenant,
+    /// The session in its key form.
+    pub session_key: SessionKey,
+    /// The session as its caller named it, where its journal was folded.
+    pub session: Option<SessionId>,
+    /// Records of its journal that were folded.
+    pub as_of_seq: u64,
+}
+
 /// A candidate with its place, while a plan is being made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// Its tenant.
-    pub tenant: Tenant,
-    /// Its session in its key form.
-    pub session_key: SessionKey,
+    /// Its session.
+    pub anchor: Arc<Anchor>,
     /// The candidate.
     pub candidate: Candidate,
 }
 
 impl Placed {
     fn name(&self) -> (&Tenant, SessionKey, ArtifactId) {
-        (&self.tenant, self.session_key, self.candidate.artifact_id)
+        let Anchor {
+            tenant,
+            session_key,
+            ..
+        } = &*self.anchor;
+        (tenant, *session_key, self.candidate.artifact_id)
     }
 }
 
@@ -319,7 +338,7 @@ pub fn cut_into_parts(sessions: Vec<PlanSession>) -> Vec<Vec<PlanSession>> {
     let mut parts: Vec<Vec<PlanSession>> = Vec::new();
     let mut room = 0;
     for mut session in sessions {
-        while !(session.candidates.is_empty() && session.pending.is_empty()) {
+        while !session.is_done() {
             if room == 0 {
                 parts.push(Vec::new());
                 room = GC_PART_CANDIDATES;
@@ -331,7 +350,9 @@ pub fn cut_into_parts(sessions: Vec<PlanSession>) -> Vec<Vec<PlanSession>> {
                 pending: session.pending.drain(..pending).collect(),
                 ..session.clone_head()
             };
-            room -= candidates + pending;
+            session.has_expired_leases = false;
+            // A session with expired leases alone takes a place too.
+            room -= (candidates + pending).max(1);
             parts.last_mut().expect("a part was begun").push(piece);
         }
     }
@@ -339,6 +360,11 @@ pub fn cut_into_parts(sessions: Vec<PlanSession>) -> Vec<Vec<PlanSession>> {
 }
 
 impl PlanSession {
+    /// Returns whether there is nothing to do.
+    pub fn is_done(&self) -> bool {
+        self.candidates.is_empty() && self.pending.is_empty() && !self.has_expired_leases
+    }
+
     fn clone_head(&self) -> Self {
         Self {
             tenant: self.tenant.clone(),
@@ -347,6 +373,7 @@ impl PlanSession {
             as_of_seq: self.as_of_seq,
             candidates: Vec::new(),
             pending: Vec::new(),
+            has_expired_leases: self.has_expired_leases,
         }
     }
 }

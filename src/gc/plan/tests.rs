@@ -42,6 +42,7 @@ fn session(candidates: u64, pending: u64) -> PlanSession {
         as_of_seq: 3,
         candidates: (0..candidates).map(candidate).collect(),
         pending: (0..pending).map(|n| ArtifactId::new(n, [1; 10])).collect(),
+        has_expired_leases: false,
     }
 }
 
@@ -172,6 +173,11 @@ fn parts_are_bounded_and_lose_nothing() {
     assert_eq!(parts.len(), 3);
     assert!(parts.iter().flatten().all(|session| session.as_of_seq == 3));
     assert!(cut_into_parts(vec![session(0, 0)]).is_empty());
+    let expired = PlanSession {
+        has_expired_leases: true,
+        ..session(0, 0)
+    };
+    assert_eq!(cut_into_parts(vec![expired.clone()]), [[expired]]);
 }
 
 #[test]
@@ -179,8 +185,12 @@ fn the_younger_of_manifest_and_body_is_a_candidates_age() {
     let mut candidate = candidate(1);
     candidate.body.last_modified = time("2026-12-01T05:00:00Z");
     let placed = Placed {
-        tenant: Tenant::default(),
-        session_key: session(0, 0).session_key,
+        anchor: Arc::new(Anchor {
+            tenant: Tenant::default(),
+            session_key: session(0, 0).session_key,
+            session: None,
+            as_of_seq: 0,
+        }),
         candidate,
     };
     assert_eq!(placed.last_modified(), time("2026-12-01T05:00:00Z"));
