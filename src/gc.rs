@@ -15,6 +15,7 @@
 pub mod apply;
 pub mod classify;
 pub mod collector;
+pub mod erase;
 pub mod identity;
 pub mod inventory;
 pub mod plan;

@@ -7,6 +7,7 @@
 #[path = "../support"]
 mod support {
     pub(crate) mod app;
+    pub(crate) mod collection;
     pub(crate) mod contract;
     pub(crate) mod crash;
     pub(crate) mod library;
@@ -22,6 +23,8 @@ mod cli_serve;
 mod cli_signals;
 mod cli_terminal;
 mod conformance;
+mod gc_collect;
+mod gc_erase;
 mod http_access;
 mod http_bad_input;
 mod http_contract;

@@ -8,6 +8,7 @@ use crate::artifact::manifest::{
 };
 use crate::gc::classify::{Cutoff, Folded, JournalView, Judged, ManifestState, judge};
 use crate::gc::collector::{Stands, why_unusable};
+use crate::gc::erase::condemned_of;
 use crate::gc::identity::{self, Identity};
 use crate::gc::inventory::{Pair, Seen};
 use crate::gc::plan::{Candidate, PlanSession};
@@ -280,20 +281,9 @@ impl Run<'_> {
         manifest: &Manifest,
         found: &Register,
     ) -> Result<Fate, StoreError> {
-        let (head, body) = (&manifest.head, &manifest.head.body);
-        let version = found.meta.version_id.as_ref();
         let condemned = Condemned {
-            artifact_id: head.artifact_id,
-            decision_id: head.decision_id,
-            sha256: Some(body.sha256),
-            size_bytes: Some(body.size_bytes),
-            etag: Some(body.etag.clone()),
-            version_id: body.version_id.clone(),
-            store_checksum: body.store_checksum.clone(),
-            manifest_version_id: version.map(|version| version.0.clone()),
-            why: CondemnReason::Expired,
-            server_date: place.cutoff.now,
             plan_id: Some(self.plan.plan_id.to_string()),
+            ..condemned_of(manifest, found, CondemnReason::Expired, place.cutoff.now)
         };
         let operation = Operation::CondemnUnreferred {
             condemned: Box::new(condemned),
