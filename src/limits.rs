@@ -293,6 +293,36 @@ pub const CHECKPOINT_INTERVAL_RECORDS: u64 = 64;
 /// Records between two checkpoints of any journal.
 pub const CHECKPOINT_MAX_INTERVAL_RECORDS: u64 = 512;
 
+/// The name of a hold: with a UUID beside it, it stands in a transaction id of 200 bytes.
+pub const MAX_HOLD_NAME_BYTES: usize = 128;
+
+/// Records of one page of a journal: 64 of 256 KiB are 16 MiB.
+pub const MAX_SHOWN_RECORDS: usize = 64;
+
+/// Verifications that one replica runs at once; each keeps 16 reads in flight.
+pub const MAX_CONCURRENT_WALKS: usize = 2;
+
+/// Findings that one verification lists; it counts them all.
+pub const MAX_FINDINGS: usize = 1_000;
+
+/// Receipts that one verification takes: an owner's whole store of them goes in several calls.
+pub const MAX_RECEIPTS: usize = 100_000;
+
+/// Bytes of a JSON request about leases: names, digests and times are a few KiB.
+pub const MAX_LEASE_REQUEST_BYTES: usize = 16 << 10;
+
+/// Bytes of the receipts that one verification takes over HTTP.
+pub const MAX_RECEIPTS_BYTES: usize = 16 << 20;
+
+/// Leases of one page of a list, unless asked otherwise.
+pub const DEFAULT_LEASE_LIMIT: usize = 100;
+
+/// Leases of one page of a list at most.
+pub const MAX_LEASE_LIMIT: usize = 1_000;
+
+/// Bytes of one line of another system's journal.
+pub const MAX_JOURNAL_LINE_BYTES: usize = 1 << 20;
+
 /// A bearer token's text. Random tokens have 32 to 64 characters; signed ones of other systems, which an
 /// operator may reuse as opaque words, stay under this.
 pub const MAX_TOKEN_BYTES: usize = 512;

@@ -5,6 +5,7 @@
 //! are refused everywhere, so that a misspelled setting is not a silent default.
 //! `spillbox.example.toml` explains every key; a test keeps it complete.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -15,11 +16,13 @@ use crate::limits;
 
 mod access;
 mod load;
+mod owners;
 mod public_url;
 mod store_url;
 
 pub use access::AccessSettings;
 pub use load::{Environment, Flag, SettingsError, load};
+pub use owners::OwnerSettings;
 pub use public_url::{PublicUrl, PublicUrlError};
 pub use store_url::{StoreUrl, StoreUrlError};
 
@@ -44,6 +47,9 @@ pub struct Settings {
     /// `[[tokens]]`
     #[serde(default)]
     pub tokens: Vec<TokenEntry>,
+    /// `[owners.NAME]`
+    #[serde(default)]
+    pub owners: BTreeMap<String, OwnerSettings>,
 }
 
 /// `[server]`: where the service listens and how clients name it.
@@ -184,7 +190,7 @@ impl Settings {
         if endpoint.is_some_and(|endpoint| !is_endpoint_url(endpoint)) {
             return broken("store.endpoint", "an http:// or https:// URL with a host");
         }
-        None
+        self.broken_owner().map(|rule| ("owners", rule))
     }
 }
 

@@ -120,6 +120,26 @@ impl Library {
         self.format.orphan_ttl()
     }
 
+    /// Returns the store, for what else lives in it.
+    pub fn store(&self) -> &SharedStore {
+        &self.store
+    }
+
+    /// Returns where in the store everything is.
+    pub fn keys(&self) -> &KeySpace {
+        &self.keys
+    }
+
+    /// Returns the clock.
+    pub fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+
+    /// Returns where new identifiers come from.
+    pub fn ids(&self) -> &SharedIds {
+        &self.ids
+    }
+
     /// Returns the options in force.
     pub fn options(&self) -> &LibraryOptions {
         &self.options

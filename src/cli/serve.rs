@@ -122,9 +122,7 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     };
     let serving = server::run(listener, router, ServerOptions::default(), shutdown);
     let (_, opened) = tokio::join!(serving, opening);
-    if let Some(library) = state.library() {
-        library.drain().await;
-    }
+    state.drain().await;
     if let Some(audit) = audit {
         audit.finish().await;
     }

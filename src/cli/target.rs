@@ -83,14 +83,14 @@ async fn open_store(settings: &Settings, cli_args: Vec<String>) -> Result<Transp
         .await
         .map_err(|error| failure_of(&error, url))?;
     let state = AppState::opened(
-        library.clone(),
+        library,
         Authenticator::anonymous(default_tenant()),
         vec![RetrievalMeans::Cli],
     );
     let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
     Ok(Transport::Store(Box::new(StoreTransport {
-        router: router(state, request_ids),
-        library,
+        router: router(state.clone(), request_ids),
+        state,
     })))
 }
 

@@ -13,9 +13,9 @@ use http::{Request, Response};
 use reqwest::Url;
 use tower::ServiceExt;
 
-use crate::artifact::library::Library;
 use crate::auth::is_token_text;
 use crate::cli::failure::Failure;
+use crate::http::app::AppState;
 
 /// Time to reach a service; a host that does not answer must not hold up a tool.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,8 +45,8 @@ pub struct ServiceTransport {
 pub struct StoreTransport {
     /// The same routes that a service has.
     pub router: Router,
-    /// What they work on.
-    pub library: Library,
+    /// What they share.
+    pub state: AppState,
 }
 
 impl ServiceTransport {
@@ -183,7 +183,7 @@ impl Transport {
     pub async fn close(&self) {
         match self {
             Self::Service(_) => {}
-            Self::Store(store) => store.library.drain().await,
+            Self::Store(store) => store.state.drain().await,
         }
     }
 }

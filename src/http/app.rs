@@ -3,6 +3,7 @@
 //! No handler depends on a socket, so that the command line calls the same router in its own process
 //! (`tower::ServiceExt::oneshot`) when it works straight on a store.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::Router;
 use axum::http::Method;
 use axum::middleware::from_fn_with_state;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::artifact::hint::RetrievalMeans;
@@ -17,11 +19,18 @@ use crate::artifact::library::Library;
 use crate::auth::Authenticator;
 use crate::http::audit::AuditSink;
 use crate::http::host_policy::{HostPolicy, refuse_foreign};
+use crate::http::lease::{change, hold, list as leases, prepare};
 use crate::http::operation::Operation;
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
-use crate::http::{bytes, finish, grep, health, lines, list, outline, refused_body, save, stat};
+use crate::http::{
+    bytes, finish, grep, health, journal, lines, list, outline, refused_body, save, stat,
+};
 use crate::ids::Tenant;
+use crate::lease::entry::OwnerMode;
+use crate::lease::leases::{LeaseOptions, Leases};
+use crate::lease::names::OwnerName;
+use crate::limits::MAX_CONCURRENT_WALKS;
 
 /// The paths of this service.
 pub mod path {
@@ -41,6 +50,28 @@ pub mod path {
     pub const REFERENCE: &str = "/a/{locator}/reference";
     /// The frozen text.
     pub const REPLACEMENT: &str = "/a/{locator}/replacement";
+    /// Keeps an artifact, and stops keeping it.
+    pub const HOLD: &str = "/a/{locator}/hold";
+    /// Claims artifacts and lists the claims.
+    pub const LEASES: &str = "/v1/sessions/{session}/leases";
+    /// One claim.
+    pub const LEASE: &str = "/v1/sessions/{session}/leases/{txn}";
+    /// The owner holds its references.
+    pub const COMMIT: &str = "/v1/sessions/{session}/leases/{txn}/commit";
+    /// The owner refused the references.
+    pub const ABORT: &str = "/v1/sessions/{session}/leases/{txn}/abort";
+    /// The owner removed the references.
+    pub const RELEASE: &str = "/v1/sessions/{session}/leases/{txn}/release";
+    /// The owner keeps them longer.
+    pub const EXTEND: &str = "/v1/sessions/{session}/leases/{txn}/extend";
+    /// Makes an unknown outcome final.
+    pub const RESOLVE: &str = "/v1/sessions/{session}/leases/{txn}/resolve";
+    /// Where a session's journal ends.
+    pub const JOURNAL: &str = "/v1/sessions/{session}/journal";
+    /// Walks it.
+    pub const VERIFY_JOURNAL: &str = "/v1/sessions/{session}/journal/verify";
+    /// Ends its being suspect.
+    pub const CLEAR_JOURNAL: &str = "/v1/sessions/{session}/journal/clear";
     /// Whether the process runs.
     pub const LIVEZ: &str = "/livez";
     /// The same, under the name that some platforms ask for.
@@ -66,6 +97,21 @@ fn routes(state: &AppState) -> Vec<Route> {
         at(path::STAT).get(Operation::Stat, stat::stat),
         at(path::REFERENCE).get(Operation::Reference, stat::reference),
         at(path::REPLACEMENT).get(Operation::Replacement, stat::replacement),
+        at(path::HOLD)
+            .post(Operation::Hold, hold::hold)
+            .delete(Operation::Lift, hold::lift),
+        at(path::LEASES)
+            .post(Operation::Prepare, prepare::prepare)
+            .get(Operation::ListLeases, leases::list),
+        at(path::LEASE).get(Operation::GetLease, leases::get),
+        at(path::COMMIT).post(Operation::Commit, change::commit),
+        at(path::ABORT).post(Operation::Abort, change::abort),
+        at(path::RELEASE).post(Operation::Release, change::release),
+        at(path::EXTEND).post(Operation::Extend, change::extend),
+        at(path::RESOLVE).post(Operation::Resolve, change::resolve),
+        at(path::JOURNAL).get(Operation::Journal, journal::head),
+        at(path::VERIFY_JOURNAL).post(Operation::VerifyJournal, journal::verify),
+        at(path::CLEAR_JOURNAL).post(Operation::ClearJournal, journal::clear),
         at(path::LIVEZ).public(health::livez),
         at(path::HEALTHZ).public(health::livez),
         at(path::READYZ).public(health::readyz),
@@ -111,6 +157,8 @@ pub struct CallerRules {
     pub host_policy: Option<HostPolicy>,
     /// Where a line about each of their operations goes.
     pub audit: Option<AuditSink>,
+    /// In which order each configured owner of leases publishes.
+    pub owners: BTreeMap<OwnerName, OwnerMode>,
 }
 
 impl CallerRules {
@@ -121,13 +169,22 @@ impl CallerRules {
             default_means,
             host_policy: None,
             audit: None,
+            owners: BTreeMap::new(),
         }
     }
 }
 
+/// What there is once the store is open.
+#[derive(Debug)]
+struct Opened {
+    library: Library,
+    leases: Leases,
+}
+
 #[derive(Debug)]
 struct Shared {
-    library: OnceLock<Library>,
+    opened: OnceLock<Opened>,
+    walks: Semaphore,
     callers: CallerRules,
     is_draining: AtomicBool,
     drains: TaskTracker,
@@ -144,7 +201,8 @@ impl AppState {
     /// Starts without a store, with all rules about callers.
     pub fn with_rules(callers: CallerRules) -> Self {
         Self(Arc::new(Shared {
-            library: OnceLock::new(),
+            opened: OnceLock::new(),
+            walks: Semaphore::new(MAX_CONCURRENT_WALKS),
             callers,
             is_draining: AtomicBool::new(false),
             drains: TaskTracker::new(),
@@ -164,7 +222,12 @@ impl AppState {
 
     /// Gives the service its store; the first one stays.
     pub fn open(&self, library: Library) {
-        if self.0.library.set(library).is_err() {
+        let options = LeaseOptions {
+            is_read_only: library.options().is_read_only,
+            owners: self.0.callers.owners.clone(),
+        };
+        let leases = Leases::open(library.clone(), options);
+        if self.0.opened.set(Opened { library, leases }).is_err() {
             tracing::warn!("the service has a store already; it keeps that one");
         }
     }
@@ -176,7 +239,25 @@ impl AppState {
 
     /// Returns the artifacts, once the store is open.
     pub fn library(&self) -> Option<&Library> {
-        self.0.library.get()
+        self.0.opened.get().map(|opened| &opened.library)
+    }
+
+    /// Returns the leases, once the store is open.
+    pub fn leases(&self) -> Option<&Leases> {
+        self.0.opened.get().map(|opened| &opened.leases)
+    }
+
+    /// Waits until everything that outlives its request is over: saves, aborts, appends.
+    pub async fn drain(&self) {
+        if let Some(Opened { library, leases }) = self.0.opened.get() {
+            leases.drain().await;
+            library.drain().await;
+        }
+    }
+
+    /// Places for verifications.
+    pub(crate) fn walks(&self) -> &Semaphore {
+        &self.0.walks
     }
 
     pub(crate) fn authenticator(&self) -> &Authenticator {

@@ -10,12 +10,15 @@ use crate::error::ErrorCode;
 use crate::http::app::AppState;
 use crate::http::problem::Problem;
 use crate::ids::Tenant;
+use crate::lease::leases::Leases;
 
 /// The caller of a request that needs the store.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     /// The artifacts.
     pub(crate) library: Library,
+    /// The leases on them.
+    pub(crate) leases: Leases,
     /// Who it is.
     pub(crate) principal: Principal,
     /// The tenant that the request acts in: the principal's.
@@ -33,12 +36,13 @@ impl FromRequestParts<AppState> for Caller {
             let detail = "the route has no gate, so nobody may use it";
             return Err(Problem::new(ErrorCode::Internal, detail));
         };
-        let Some(library) = state.library() else {
+        let (Some(library), Some(leases)) = (state.library(), state.leases()) else {
             let detail = "the service has not opened its store yet";
             return Err(Problem::new(ErrorCode::StoreUnavailable, detail));
         };
         Ok(Self {
             library: library.clone(),
+            leases: leases.clone(),
             principal: principal.clone(),
             tenant: principal.tenant.clone(),
             default_means: state.default_means().to_vec(),

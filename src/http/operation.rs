@@ -28,24 +28,50 @@ macro_rules! operations {
 }
 
 operations! {
+    /// Ends a prepared lease.
+    Abort = "abort" needs Lease,
+    /// Ends `suspect`.
+    ClearJournal = "clear_journal" needs Admin,
+    /// Makes a lease hold.
+    Commit = "commit" needs Lease,
+    /// Moves a lease's end.
+    Extend = "extend" needs Lease,
+    /// One lease.
+    GetLease = "get_lease" needs Read,
     /// Searches an artifact.
     Grep = "grep" needs Read,
+    /// Keeps an artifact without end.
+    Hold = "hold" needs Lease,
+    /// Where a journal ends.
+    Journal = "journal" needs Read,
+    /// Ends a hold.
+    Lift = "lift" needs Lease,
     /// A page of an artifact's lines.
     Lines = "lines" needs Read,
     /// A session's artifacts.
     List = "list" needs Read,
+    /// A session's leases.
+    ListLeases = "list_leases" needs Read,
     /// What stands out in an artifact.
     Outline = "outline" needs Read,
+    /// Claims an artifact.
+    Prepare = "prepare" needs Lease,
     /// The bytes of an artifact, or their headers.
     Read = "read" needs Read,
     /// What a memory may keep of an artifact.
     Reference = "reference" needs Read,
+    /// Ends a committed lease.
+    Release = "release" needs Lease,
     /// The text that stands in the prompt.
     Replacement = "replacement" needs Read,
+    /// Makes an unknown outcome final.
+    Resolve = "resolve" needs Lease,
     /// Stores an output.
     Save = "save" needs Save,
     /// What is known of an artifact.
     Stat = "stat" needs Read,
+    /// Walks a whole journal.
+    VerifyJournal = "verify_journal" needs Read,
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use crate::digest::Sha256Digest;
 use crate::error::{Deletion, ErrorCode};
 
 /// The media type of every error reply.
@@ -29,6 +30,7 @@ struct Facts {
     code: ErrorCode,
     detail: String,
     deletion: Option<Deletion>,
+    unknown: Option<UnknownOutcome>,
     request_id: Option<String>,
     cause: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -49,6 +51,22 @@ struct Members<'a> {
     request_id: Option<&'a str>,
     #[serde(flatten)]
     deletion: Option<&'a Deletion>,
+    #[serde(flatten)]
+    unknown: Option<&'a UnknownOutcome>,
+}
+
+/// What an unknown outcome is of: the record that may stand. Whoever resolves it gives these back.
+#[derive(Debug, Clone, Serialize)]
+pub struct UnknownOutcome {
+    /// The lease that the request was about, where it was about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transaction_id: Option<String>,
+    /// The journal's session.
+    pub session: String,
+    /// The record's place.
+    pub seq: u64,
+    /// SHA-256 of its bytes.
+    pub sha256: Sha256Digest,
 }
 
 impl Problem {
@@ -58,6 +76,7 @@ impl Problem {
             code,
             detail: detail.into(),
             deletion: None,
+            unknown: None,
             request_id: None,
             cause: None,
             headers: Vec::new(),
@@ -82,6 +101,20 @@ impl Problem {
             .expect("digits and fixed ASCII are a header value");
         let detail = format!("the range lies outside the body of {size_bytes} bytes");
         Self::new(ErrorCode::RangeNotSatisfiable, detail).with_header(CONTENT_RANGE, value)
+    }
+
+    /// Adds the facts of a deletion that is decided.
+    #[must_use]
+    pub fn with_deletion(mut self, deletion: Deletion) -> Self {
+        self.0.deletion = Some(deletion);
+        self
+    }
+
+    /// Adds the record whose outcome is unknown.
+    #[must_use]
+    pub fn with_unknown_outcome(mut self, unknown: UnknownOutcome) -> Self {
+        self.0.unknown = Some(unknown);
+        self
     }
 
     /// Adds a response header.
@@ -146,6 +179,7 @@ impl Problem {
             hint: self.0.code.hint(),
             request_id: self.0.request_id.as_deref(),
             deletion: self.0.deletion.as_ref(),
+            unknown: self.0.unknown.as_ref(),
         };
         serde_json::to_vec(&members).expect("strings, numbers and booleans are always JSON")
     }

@@ -77,6 +77,14 @@ impl Route {
         self.on(Method::PUT, MethodFilter::PUT, operation, handler)
     }
 
+    pub(crate) fn delete<H, T>(self, operation: Operation, handler: H) -> Self
+    where
+        H: Handler<T, AppState>,
+        T: 'static,
+    {
+        self.on(Method::DELETE, MethodFilter::DELETE, operation, handler)
+    }
+
     fn on<H, T>(
         mut self,
         method: Method,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::ids::ArtifactId;
 use crate::lease::entry::{AbortReason, Condemned, DeleteOutcome, Entry, Prepared, ReleaseReason};
 use crate::lease::fold::{Ineffective, has_expired};
-use crate::lease::names::{OwnerGeneration, Reason, TransactionId};
+use crate::lease::names::{HoldName, OwnerGeneration, Reason, TransactionId};
 use crate::lease::state::{ArtifactStatus, Lease, Phase, State};
 
 /// What is asked of a journal.
@@ -14,12 +14,15 @@ use crate::lease::state::{ArtifactStatus, Lease, Phase, State};
 pub enum Operation {
     /// Claim a lease.
     Prepare(Box<Prepared>),
-    /// Hold an artifact without end, under this fresh transaction, unless it is held already.
+    /// Hold an artifact without end, under this fresh transaction, unless a hold of that name
+    /// ([`HoldName::of`]) is there already.
     Hold(Box<Prepared>),
-    /// Release every hold on an artifact.
+    /// Release every hold of a name on an artifact.
     Lift {
         /// The artifact.
         artifact_id: ArtifactId,
+        /// The name; `None` stands for holds whose transaction id has none.
+        name: Option<HoldName>,
         /// Whether by its holder or by an operator.
         why: ReleaseReason,
     },
@@ -182,7 +185,11 @@ fn decide(state: &State, next_seq: u64, operation: &Operation) -> Result<Vec<Ent
     match operation {
         Operation::Prepare(intent) => prepare(state, intent),
         Operation::Hold(intent) => hold(state, intent),
-        Operation::Lift { artifact_id, why } => Ok(holds(state, *artifact_id)
+        Operation::Lift {
+            artifact_id,
+            name,
+            why,
+        } => Ok(holds(state, *artifact_id, name.as_ref())
             .map(|lease| released(&lease.intent.transaction_id, *why))
             .collect()),
         Operation::Commit {
@@ -278,14 +285,25 @@ fn prepare(state: &State, intent: &Prepared) -> Result<Vec<Entry>, Refusal> {
     Ok(vec![Entry::Prepared(Box::new(intent.clone()))])
 }
 
-fn holds(state: &State, artifact_id: ArtifactId) -> impl Iterator<Item = &Lease> {
-    state
-        .protectors(artifact_id)
-        .filter(|lease| lease.intent.owner.is_hold() && lease.phase == Phase::Committed)
+/// Returns the holds of a name on an artifact.
+pub(in crate::lease) fn holds<'a>(
+    state: &'a State,
+    artifact_id: ArtifactId,
+    name: Option<&'a HoldName>,
+) -> impl Iterator<Item = &'a Lease> {
+    state.protectors(artifact_id).filter(move |lease| {
+        lease.intent.owner.is_hold()
+            && lease.phase == Phase::Committed
+            && HoldName::of(&lease.intent.transaction_id).as_ref() == name
+    })
 }
 
 fn hold(state: &State, intent: &Prepared) -> Result<Vec<Entry>, Refusal> {
-    if holds(state, intent.artifact_id).next().is_some() {
+    let name = HoldName::of(&intent.transaction_id);
+    if holds(state, intent.artifact_id, name.as_ref())
+        .next()
+        .is_some()
+    {
         return Ok(vec![]);
     }
     if state.lease(&intent.transaction_id).is_some() {

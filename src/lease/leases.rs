@@ -11,11 +11,11 @@ use crate::digest::Sha256Digest;
 use crate::error::ErrorCode;
 use crate::ids::{ArtifactRef, SessionId, SessionKey, Tenant};
 use crate::lease::entry::{AbortReason, OwnerMode, Prepared, ReleaseReason};
-use crate::lease::evaluate::{Operation, Refusal};
+use crate::lease::evaluate::{Operation, Refusal, holds};
 use crate::lease::failure::{LeaseError, PrepareError};
 use crate::lease::journal::{Answer, JournalError, Receipt};
 use crate::lease::journals::Journals;
-use crate::lease::names::{OwnerGeneration, OwnerName, Reason, TransactionId};
+use crate::lease::names::{HoldName, OwnerGeneration, OwnerName, Reason, TransactionId};
 use crate::lease::record::is_encodable;
 use crate::lease::report::{JournalReport, JournalStatus, LeaseReport};
 use crate::lease::source::SourceId;
@@ -126,6 +126,17 @@ impl Leases {
         }
     }
 
+    /// Works on the artifacts of `library` as one writer of the journals beside them.
+    pub fn open(library: Library, options: LeaseOptions) -> Self {
+        let journals = Journals::new(
+            Arc::clone(library.store()),
+            library.keys().clone(),
+            Arc::clone(library.clock()),
+            Arc::clone(library.ids()),
+        );
+        Self::new(library, journals, options)
+    }
+
     /// Returns the journals, for those that read records or collect.
     pub fn journals(&self) -> &Journals {
         &self.journals
@@ -189,8 +200,9 @@ impl Leases {
         Ok(lease_answer(answer, session, &request.transaction_id)?)
     }
 
-    /// Holds an artifact without end, unless it is held already. The transaction id of the hold stands
-    /// in the answer; an unknown outcome names the fresh one that was tried.
+    /// Holds an artifact without end under a name, unless it is held under that name already. `fresh` is
+    /// the transaction id that a new hold gets ([`HoldName::transaction_id`]); the one that holds stands in
+    /// the answer.
     ///
     /// # Errors
     /// See [`PrepareError`].
@@ -198,13 +210,13 @@ impl Leases {
         &self,
         tenant: &Tenant,
         artifact: &ArtifactRef,
+        fresh: TransactionId,
         reason: Option<Reason>,
     ) -> Result<LeaseAnswer, PrepareError> {
         self.demand_writable().map_err(|_| PrepareError::ReadOnly)?;
         let manifest = self.library.stat(tenant, artifact).await?;
         let session = manifest.head.session.clone();
-        let name = format!("hold-{}", self.journals.fresh_id());
-        let fresh: TransactionId = name.parse().expect("a word and a UUID");
+        let hold_name = HoldName::of(&fresh);
         let intent = Prepared {
             owner: OwnerName::hold(),
             reason,
@@ -212,16 +224,13 @@ impl Leases {
         };
         let operation = Operation::Hold(Box::new(intent));
         let answer = self.journals.submit(tenant, &session, operation).await?;
-        let held = answer
-            .state
-            .protectors(artifact.artifact_id)
-            .find(|lease| lease.intent.owner.is_hold());
+        let held = holds(&answer.state, artifact.artifact_id, hold_name.as_ref()).next();
         let name = held.map(|lease| lease.intent.transaction_id.clone());
         let name = name.ok_or(JournalError::Refused(Refusal::TransactionUnknown))?;
         Ok(lease_answer(answer, &session, &name)?)
     }
 
-    /// Releases every hold on an artifact.
+    /// Releases every hold of a name on an artifact.
     ///
     /// # Errors
     /// See [`PrepareError`].
@@ -229,11 +238,13 @@ impl Leases {
         &self,
         tenant: &Tenant,
         artifact: &ArtifactRef,
+        name: HoldName,
     ) -> Result<Lifted, PrepareError> {
         self.demand_writable().map_err(|_| PrepareError::ReadOnly)?;
         let manifest = self.library.stat(tenant, artifact).await?;
         let operation = Operation::Lift {
             artifact_id: artifact.artifact_id,
+            name: Some(name),
             why: ReleaseReason::Removed,
         };
         let session = &manifest.head.session;

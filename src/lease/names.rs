@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ids::InvalidIdError;
 use crate::limits::{
-    MAX_OWNER_GENERATION_BYTES, MAX_OWNER_NAME_BYTES, MAX_REASON_BYTES, MAX_TRANSACTION_ID_BYTES,
+    MAX_HOLD_NAME_BYTES, MAX_OWNER_GENERATION_BYTES, MAX_OWNER_NAME_BYTES, MAX_REASON_BYTES,
+    MAX_TRANSACTION_ID_BYTES,
 };
 
 macro_rules! bounded_text {
@@ -104,6 +105,30 @@ bounded_text!(
     |text| (1..=MAX_REASON_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 );
 
+bounded_text!(
+    /// The name under which a person holds an artifact.
+    HoldName,
+    "name",
+    "1 to 128 bytes of UTF-8 without control characters",
+    |text| (1..=MAX_HOLD_NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
+);
+
+/// What a hold's transaction id begins with.
+const HOLD: &str = "hold:";
+
+impl HoldName {
+    /// Returns a transaction id of this name that was never used: `hold:{name}:{fresh}`.
+    pub fn transaction_id(&self, fresh: &uuid::Uuid) -> TransactionId {
+        TransactionId(format!("{HOLD}{self}:{fresh}").into())
+    }
+
+    /// Reads the name off a hold's transaction id; `None` where it has none.
+    pub fn of(transaction_id: &TransactionId) -> Option<Self> {
+        let rest = transaction_id.as_str().strip_prefix(HOLD)?;
+        rest.rsplit_once(':')?.0.parse().ok()
+    }
+}
+
 impl OwnerName {
     /// The owner of holds; no caller may use it for a lease of its own.
     pub fn hold() -> Self {
@@ -119,6 +144,20 @@ impl OwnerName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_holds_transaction_id_gives_its_name_back() {
+        let fresh = uuid::Uuid::from_u128(7);
+        for name in ["court order 7", "a:b", ":", &"x".repeat(128)] {
+            let name: HoldName = name.parse().unwrap();
+            let transaction_id = name.transaction_id(&fresh);
+            assert_eq!(HoldName::of(&transaction_id), Some(name));
+            let again: TransactionId = transaction_id.as_str().parse().unwrap();
+            assert_eq!(again, transaction_id);
+        }
+        assert!("x".repeat(129).parse::<HoldName>().is_err());
+        assert_eq!(HoldName::of(&"tx-1".parse().unwrap()), None);
+    }
 
     #[test]
     fn names_are_bounded_and_strict() {

@@ -256,6 +256,8 @@ fn the_template_is_valid_as_shipped_and_shows_every_setting_with_its_default() {
         "",
         &mut in_struct,
     );
+    let owners = serde_json::to_value(&settings.owners).unwrap();
+    keys_of(&owners, ".owners", &mut in_struct);
     let mut in_template = BTreeSet::new();
     let toml: serde_json::Value = figment::Figment::from(figment::providers::Toml::string(&text))
         .extract()

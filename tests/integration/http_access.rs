@@ -5,6 +5,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use rstest::rstest;
+use serde_json::json;
 use spillbox::auth::{Scope, TokenEntry};
 use spillbox::error::ErrorCode;
 use spillbox::http::app::route_table;
@@ -60,6 +61,38 @@ impl Guarded {
         fill(template, locator)
     }
 
+    /// Claims the artifact under `name`.
+    async fn prepare(&self, token: &str, name: &str) -> Reply {
+        let claim = json!({
+            "transaction_id": name,
+            "source_id": self.saved.receipt["source_id"],
+            "content_sha256": self.saved.receipt["digest"],
+            "reference_count": 1,
+            "retain_until": null,
+        });
+        let bearer = format!("Bearer {token}");
+        let headers = [("Authorization", bearer.as_str())];
+        let path = "/v1/sessions/s/leases";
+        let body = Body::from(claim.to_string());
+        send_to(&self.router, request(Method::POST, path, &headers, body)).await
+    }
+
+    /// Prepares the lease that an operation's path names, as far as the operation needs it.
+    async fn make_way(&self, operation: Operation) {
+        let name = transaction_of(operation);
+        let committed = matches!(operation, Operation::Release | Operation::Extend);
+        if name == "t" {
+            return;
+        }
+        let prepared = self.prepare(OWN, name).await;
+        assert!(prepared.status.is_success(), "{}", prepared.text());
+        if committed {
+            let path = format!("/v1/sessions/s/leases/{name}/commit");
+            let reply = self.ask(Method::POST, &path, Some(OWN)).await;
+            assert!(reply.status.is_success(), "{}", reply.text());
+        }
+    }
+
     fn store_requests(&self) -> usize {
         let server = self.app.s3.as_ref();
         server.map_or(0, |server| server.log().entries().len())
@@ -69,6 +102,7 @@ impl Guarded {
 fn fill(template: &str, locator: &str) -> String {
     let path = template
         .replace("{session}", "s")
+        .replace("{txn}", "t")
         .replace("{locator}", locator);
     assert!(
         !path.contains('{'),
@@ -93,7 +127,9 @@ async fn ask(
     if let Some(bearer) = &bearer {
         headers.push(("Authorization", bearer));
     }
-    let body = if method == Method::POST || method == Method::PUT {
+    let body = if let Some(json) = json_of(&method, path) {
+        Body::from(json)
+    } else if method == Method::POST || method == Method::PUT {
         let whose = if token == Some(FOREIGN) {
             "theirs"
         } else {
@@ -104,6 +140,38 @@ async fn ask(
         Body::empty()
     };
     send_to(router, request(method, path, &headers, body)).await
+}
+
+/// A lease of its own for each operation that ends one.
+fn transaction_of(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Commit => "t-commit",
+        Operation::Abort => "t-abort",
+        Operation::Release => "t-release",
+        Operation::Extend => "t-extend",
+        Operation::GetLease | Operation::Resolve => "t-read",
+        _ => "t",
+    }
+}
+
+/// The body of an operation whose request is JSON: one that succeeds for the owner of the lease `t`,
+/// whatever was asked before.
+fn json_of(method: &Method, path: &str) -> Option<&'static str> {
+    let path = path.split('?').next().unwrap();
+    let last = path
+        .rsplit('/')
+        .next()
+        .filter(|_| *method == Method::POST)?;
+    Some(match last {
+        "hold" => r#"{"name":"h","reason":"audit"}"#,
+        "commit" | "abort" | "release" | "verify" => "{}",
+        "extend" => r#"{"retain_until":null}"#,
+        "resolve" => {
+            r#"{"seq":0,"sha256":"0000000000000000000000000000000000000000000000000000000000000000"}"#
+        }
+        "clear" => r#"{"seq":0,"reason":"looked at it"}"#,
+        _ => return None,
+    })
 }
 
 /// Every guarded method of every path; HEAD wherever there is GET.
@@ -136,6 +204,10 @@ async fn every_route_lets_in_exactly_who_may(
     let guarded = Guarded::new(backend).await;
     for (method, template, operation) in guarded_methods() {
         let path = guarded.path(template);
+        let path = path.replace(
+            "/leases/t",
+            &format!("/leases/{}", transaction_of(operation)),
+        );
         let place = format!("{method} {path}");
         let before = guarded.store_requests();
 
@@ -164,11 +236,26 @@ async fn every_route_lets_in_exactly_who_may(
         }
         assert_eq!(guarded.store_requests(), before, "{place}: refused");
 
-        let own = guarded.ask(method.clone(), &path, Some(OWN)).await;
+        let path = match operation {
+            Operation::Lift => format!("{path}?name=h"),
+            _ => path,
+        };
+        guarded.make_way(operation).await;
+        let own = match operation {
+            Operation::Prepare => guarded.prepare(OWN, "t").await,
+            _ => guarded.ask(method.clone(), &path, Some(OWN)).await,
+        };
         assert!(own.status.is_success(), "{place}: {}", own.text());
 
-        let foreign = guarded.ask(method.clone(), &path, Some(FOREIGN)).await;
-        if template.contains("{locator}") {
+        let foreign = match operation {
+            Operation::Prepare => guarded.prepare(FOREIGN, "t").await,
+            _ => guarded.ask(method.clone(), &path, Some(FOREIGN)).await,
+        };
+        let names_theirs = template.contains("{locator}") || template.contains("{txn}");
+        if operation == Operation::Resolve {
+            // Nothing names the lease in the question, and the answer has none.
+            assert!(foreign.json()["lease"].is_null(), "{place}");
+        } else if names_theirs || operation == Operation::Prepare {
             assert_eq!(foreign.status, StatusCode::NOT_FOUND, "{place}");
         } else {
             assert!(foreign.status.is_success(), "{place}");

@@ -27,6 +27,7 @@ fn document() -> &'static Value {
 fn concrete(template: &str) -> String {
     template
         .replace("{session}", "s")
+        .replace("{txn}", "t")
         .replace("{locator}", &format!("{:026}.{:026}", 0, 0))
 }
 
@@ -104,7 +105,7 @@ async fn the_query_parameters_are_those_of_the_contract() {
             asked += 1;
         }
     }
-    assert_eq!(asked, 10);
+    assert_eq!(asked, 23);
 }
 
 #[test]

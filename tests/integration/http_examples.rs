@@ -2,8 +2,9 @@
 //! the reply must be the example, but for ids and times.
 
 use axum::http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::http_leases::post;
 use crate::support::app::{Backend, Reply, Saved, TestApp};
 use crate::support::contract::Contract;
 
@@ -49,6 +50,25 @@ impl Stage {
             ("readOutline", 200) => app.get(&self.build.at("/outline")).await,
             ("referenceArtifact", 200) => app.get(&self.small.at("/reference")).await,
             ("statArtifact", 200) => app.get(&self.small.at("/stat")).await,
+            ("prepareLease", 201) => prepared(app, &self.small).await,
+            ("commitLease", 200) => {
+                prepared(app, &self.small).await;
+                let path = "/v1/sessions/s-42/leases/tx-7/commit";
+                app.send(post(path, &json!({"owner_generation": "17"})))
+                    .await
+            }
+            ("readJournal" | "verifyJournal", 200) => {
+                prepared(app, &self.small).await;
+                let path = "/v1/sessions/s-42/leases/tx-7/commit";
+                app.send(post(path, &json!({}))).await;
+                let journal = "/v1/sessions/s-42/journal";
+                if operation == "readJournal" {
+                    app.get(journal).await
+                } else {
+                    app.send(post(&format!("{journal}/verify"), &json!({})))
+                        .await
+                }
+            }
             ("readBytes", 416) => {
                 let range = [("range", "bytes=4-")];
                 app.ask(Method::GET, &self.small.path, &range).await
@@ -56,6 +76,19 @@ impl Stage {
             _ => return None,
         })
     }
+}
+
+/// Claims the small save as the example of the contract does.
+async fn prepared(app: &TestApp, small: &Saved) -> Reply {
+    let claim = json!({
+        "transaction_id": "tx-7",
+        "source_id": small.receipt["source_id"],
+        "content_sha256": small.receipt["digest"],
+        "reference_count": 2,
+        "retain_until": "2027-01-31T00:00:00Z",
+        "owner": "memory",
+    });
+    app.send(post("/v1/sessions/s-42/leases", &claim)).await
 }
 
 fn build_log() -> String {
@@ -77,6 +110,8 @@ fn settled(value: &Value) -> Value {
         Value::Object(members) => {
             let members = members.iter().map(|(name, member)| match name.as_str() {
                 // It holds a check of the artifact that it belongs to.
+                // Records hold nonces.
+                "sha256" => (name.clone(), Value::from("HASH")),
                 "next_cursor" => (name.clone(), Value::from("CURSOR")),
                 _ => (name.clone(), settled(member)),
             });

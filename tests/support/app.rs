@@ -22,9 +22,10 @@ use spillbox::auth::{Authenticator, Scope, TokenEntry, TokenTable};
 use spillbox::clock::{Clock, ManualClock, SharedClock, SystemClock};
 use spillbox::digest::Sha256Digest;
 use spillbox::error::ErrorCode;
-use spillbox::http::app::{AppState, router};
+use spillbox::http::app::{AppState, CallerRules, router};
 use spillbox::http::request_id::{RequestIds, X_REQUEST_ID};
 use spillbox::ids::{SeededIds, Tenant};
+use spillbox::lease::entry::OwnerMode;
 use spillbox::limits::DEFAULT_ORPHAN_TTL;
 use spillbox::store::keys::{Key, KeySpace};
 use spillbox::store::local::LocalStore;
@@ -170,6 +171,18 @@ impl TestApp {
         let means = vec![RetrievalMeans::Http];
         let state = AppState::opened(library, Authenticator::Tokens(table), means);
         let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(5)));
+        router(state, ids)
+    }
+
+    /// The same artifacts under a service that knows an owner which publishes after its commit.
+    pub(crate) async fn with_owner(&self, name: &str) -> Router {
+        let mut rules = CallerRules::new(Authenticator::anonymous(Tenant::default()), Vec::new());
+        rules
+            .owners
+            .insert(name.parse().unwrap(), OwnerMode::CommitFirst);
+        let state = AppState::with_rules(rules);
+        state.open(self.state.library().unwrap().clone());
+        let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(6)));
         router(state, ids)
     }
 

@@ -1,5 +1,6 @@
 //! Who may come in, decided before a service listens or touches its store.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,6 +15,8 @@ use crate::clock::SystemClock;
 use crate::http::app::CallerRules;
 use crate::http::audit::AuditSink;
 use crate::http::host_policy::HostPolicy;
+use crate::lease::entry::OwnerMode;
+use crate::lease::names::OwnerName;
 use crate::settings::Settings;
 
 /// What the settings say of callers, found good.
@@ -21,6 +24,7 @@ use crate::settings::Settings;
 pub(super) struct CheckedAccess {
     tokens: Option<TokenTable>,
     audit: Option<OpenedAudit>,
+    owners: BTreeMap<OwnerName, OwnerMode>,
 }
 
 impl CheckedAccess {
@@ -37,7 +41,11 @@ impl CheckedAccess {
             refuse_open_listener(settings.server.listen)?;
         }
         let audit = settings.access.audit_log.as_ref().map(open).transpose()?;
-        Ok(Self { tokens, audit })
+        Ok(Self {
+            tokens,
+            audit,
+            owners: settings.owner_modes(),
+        })
     }
 
     /// Begins the audit stream and builds the rules for callers.
@@ -63,6 +71,7 @@ impl CheckedAccess {
                 }
             }
         };
+        rules.owners = self.owners;
         let writer = self.audit.map(|opened| {
             let (sink, lines) = AuditSink::new(SystemClock::shared());
             rules.audit = Some(sink);

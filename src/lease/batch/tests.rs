@@ -166,6 +166,7 @@ fn any_operation() -> impl Strategy<Value = Operation> {
             6 => Operation::Hold(Box::new(hold_intent(name, artifact))),
             7 => Operation::Lift {
                 artifact_id: aid(artifact),
+                name: None,
                 why: ReleaseReason::Removed,
             },
             _ => Operation::Occupy { seq },

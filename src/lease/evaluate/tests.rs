@@ -104,6 +104,7 @@ fn delete() -> Operation {
 fn lift() -> Operation {
     Operation::Lift {
         artifact_id: aid(1),
+        name: None,
         why: Removed,
     }
 }

@@ -126,6 +126,7 @@ async fn a_hold_is_held_once_and_lifted_whole() {
     assert!(!ask(&journals, hold("h2")).await.unwrap().is_new);
     let lift = || Operation::Lift {
         artifact_id: aid(1),
+        name: None,
         why: crate::lease::entry::ReleaseReason::Removed,
     };
     let lifted = ask(&journals, lift()).await.unwrap();

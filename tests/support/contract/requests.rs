@@ -14,7 +14,8 @@ type ParameterKey = (String, String, String, String);
 #[derive(Debug)]
 pub(super) struct Requests {
     parameters: BTreeMap<ParameterKey, (Value, Validator)>,
-    bodies: BTreeMap<(String, String), Validator>,
+    /// The body's schema, and whether there has to be one.
+    bodies: BTreeMap<(String, String), (Validator, bool)>,
 }
 
 impl Requests {
@@ -39,7 +40,9 @@ impl Requests {
                 let schema = &body["content"]["application/json"]["schema"];
                 if !schema.is_null() {
                     let key = (template.clone(), method.clone());
-                    requests.bodies.insert(key, compile(schema.clone()));
+                    let is_required = body["required"] == true;
+                    let validator = compile(schema.clone());
+                    requests.bodies.insert(key, (validator, is_required));
                 }
             }
         }
@@ -76,7 +79,9 @@ impl Requests {
             }
         }
         let key = (template.to_owned(), method.to_owned());
-        if let Some(validator) = self.bodies.get(&key) {
+        if let Some((validator, is_required)) = self.bodies.get(&key)
+            && (*is_required || !body.is_empty())
+        {
             super::check(validator, body, &place);
         }
     }

@@ -9,9 +9,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::artifact::format::StoreFormat;
 use crate::artifact::library::{Library, LibraryOptions};
+use crate::auth::Authenticator;
 use crate::cli::transport::StoreTransport;
 use crate::clock::SystemClock;
+use crate::http::app::AppState;
 use crate::ids::SystemIds;
+use crate::ids::Tenant;
 use crate::store::keys::KeySpace;
 use crate::store::memory::MemoryStore;
 
@@ -51,7 +54,9 @@ fn transport(router: Router) -> Target {
         SystemIds::shared(),
         LibraryOptions::default(),
     );
-    let store = StoreTransport { router, library };
+    let anonymous = Authenticator::anonymous(Tenant::default());
+    let state = AppState::opened(library, anonymous, Vec::new());
+    let store = StoreTransport { router, state };
     Target::Open(Transport::Store(Box::new(store)))
 }
 
