@@ -23,6 +23,7 @@ pub mod planner;
 pub mod policy;
 pub mod remove;
 pub mod report;
+pub mod run;
 pub mod selection;
 pub mod status;
 pub mod store_clock;

@@ -24,7 +24,7 @@ use crate::open_store::{
 use crate::server::{self, ServerOptions, shutdown_signal};
 use crate::settings::{Flag, Settings, StoreSettings, StoreUrl};
 use crate::store::SharedStore;
-use crate::store::attest::{Attestation, Verdict, attest_or_reuse};
+use crate::store::attest::{Attestation, Fence, Verdict, attest_or_reuse};
 use crate::store::keys::KeySpace;
 
 mod access;
@@ -110,8 +110,8 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
             // Nothing can be served: end, with the running requests answered.
             stop.cancel();
         }
-        if let Some(library) = opened? {
-            state.open(library);
+        if let Some((library, fence)) = opened? {
+            state.open_fenced(library, fence);
             let kept = keep_attested(&settings, access, &stop).await;
             if kept.is_err() {
                 stop.cancel();
@@ -164,16 +164,16 @@ async fn open(
     base: LocatorBase,
     access: Access,
     stop: &CancellationToken,
-) -> Result<Option<Library>, Failure> {
+) -> Result<Option<(Library, Fence)>, Failure> {
     loop {
         let opening = attest_and_open(settings, base.clone(), access);
         let opened = tokio::select! {
             opened = Box::pin(opening) => opened?,
             () = stop.cancelled() => return Ok(None),
         };
-        if let Some(library) = opened {
+        if opened.is_some() {
             info!("the store is open");
-            return Ok(Some(library));
+            return Ok(opened);
         }
         tokio::select! {
             () = tokio::time::sleep(OPEN_RETRY_PAUSE) => {}
@@ -187,18 +187,23 @@ async fn attest_and_open(
     settings: &Settings,
     base: LocatorBase,
     access: Access,
-) -> Result<Option<Library>, Failure> {
+) -> Result<Option<(Library, Fence)>, Failure> {
     let url = &settings.store.url;
     let failed = |error: &OpenStoreError| failure_of(error, url);
     let opened = open_store(&settings.store)
         .await
         .map_err(|error| failed(&error))?;
+    // Where nothing was tried, nothing is relied on.
+    let mut fence = Fence::None;
     if access == Access::ReadWrite && *url != StoreUrl::Memory {
         let attestation = attest(&settings.store, &opened)
             .await
             .map_err(|error| failed(&error))?;
         match attestation.verdict {
-            Verdict::Trusted | Verdict::Restricted => report(&attestation),
+            Verdict::Trusted | Verdict::Restricted => {
+                fence = attestation.delete_fence;
+                report(&attestation);
+            }
             Verdict::Refused => return Err(refusal(url, &attestation)),
             Verdict::Unreachable => {
                 warn!(
@@ -210,7 +215,7 @@ async fn attest_and_open(
         }
     }
     match library_over(opened, settings, base, Vec::new(), access).await {
-        Ok(library) => Ok(Some(library)),
+        Ok(library) => Ok(Some((library, fence))),
         Err(error) if error.is_transient() => {
             warn!(%error, "the store does not answer, trying again");
             Ok(None)

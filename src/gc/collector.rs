@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::artifact::format::StoreFormat;
+use crate::artifact::library::Library;
 use crate::artifact::manifest::{ManifestEntry, ManifestFormatError};
 use crate::artifact::session::{SessionError, Sessions};
 use crate::clock::SharedClock;
@@ -16,10 +16,12 @@ use crate::gc::store_clock::{self, ClockError};
 use crate::ids::{ArtifactRef, SessionId, SessionKey, SharedIds, Tenant};
 use crate::lease::journals::Journals;
 use crate::lease::open::{self, OpenError};
-use crate::store::attest::Fence;
 use crate::store::keys::KeySpace;
 use crate::store::register::{Register, read_register};
 use crate::store::{SharedStore, StoreError, StoreErrorKind};
+
+/// How a delete is kept from taking a newer object.
+pub use crate::store::attest::Fence;
 
 /// A collector of one store. Cheap to clone. There is no lock between collectors: a slot of a journal
 /// takes one `condemned`, and everything after it may be done by any number of them.
@@ -57,14 +59,14 @@ impl Collector {
     pub fn new(
         store: SharedStore,
         keys: KeySpace,
-        format: &StoreFormat,
+        store_ttl: Duration,
         journals: Journals,
         fence: Fence,
         (clock, ids): (SharedClock, SharedIds),
     ) -> Self {
         Self {
             sessions: Sessions::new(Arc::clone(&store), keys.clone()),
-            store_ttl: format.orphan_ttl(),
+            store_ttl,
             store,
             keys,
             clock,
@@ -72,6 +74,18 @@ impl Collector {
             journals,
             fence,
         }
+    }
+
+    /// Builds a collector of the store that a library works on.
+    pub fn of(library: &Library, journals: Journals, fence: Fence) -> Self {
+        Self::new(
+            Arc::clone(library.store()),
+            library.keys().clone(),
+            library.orphan_ttl(),
+            journals,
+            fence,
+            (Arc::clone(library.clock()), Arc::clone(library.ids())),
+        )
     }
 
     /// Returns the orphan TTL that receipts of this store promise.

@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::auth::Authenticator;
+use crate::gc::collector::{Collector, Fence};
 use crate::http::audit::AuditSink;
 use crate::http::host_policy::{HostPolicy, refuse_foreign};
 use crate::http::lease::{change, hold, list as leases, prepare};
@@ -24,7 +25,7 @@ use crate::http::operation::Operation;
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
 use crate::http::{
-    bytes, finish, grep, health, journal, lines, list, outline, refused_body, save, stat,
+    bytes, erase, finish, grep, health, journal, lines, list, outline, refused_body, save, stat,
 };
 use crate::ids::Tenant;
 use crate::lease::entry::OwnerMode;
@@ -90,7 +91,9 @@ fn routes(state: &AppState) -> Vec<Route> {
             .post(Operation::Save, save::save)
             .put(Operation::Save, save::save)
             .get(Operation::List, list::list),
-        at(path::BYTES).get(Operation::Read, bytes::bytes),
+        at(path::BYTES)
+            .get(Operation::Read, bytes::bytes)
+            .delete(Operation::Erase, erase::erase),
         at(path::LINES).get(Operation::Lines, lines::lines),
         at(path::GREP).get(Operation::Grep, grep::grep),
         at(path::OUTLINE).get(Operation::Outline, outline::outline),
@@ -179,6 +182,7 @@ impl CallerRules {
 struct Opened {
     library: Library,
     leases: Leases,
+    collector: Collector,
 }
 
 #[derive(Debug)]
@@ -220,14 +224,26 @@ impl AppState {
         state
     }
 
-    /// Gives the service its store; the first one stays.
+    /// Gives the service its store, whose delete fences nobody has tried; the first one stays.
     pub fn open(&self, library: Library) {
+        self.open_fenced(library, Fence::None);
+    }
+
+    /// Gives the service its store, and the strongest delete fence that it was seen to honour; the first
+    /// one stays.
+    pub fn open_fenced(&self, library: Library, fence: Fence) {
         let options = LeaseOptions {
             is_read_only: library.options().is_read_only,
             owners: self.0.callers.owners.clone(),
         };
         let leases = Leases::open(library.clone(), options);
-        if self.0.opened.set(Opened { library, leases }).is_err() {
+        let collector = Collector::of(&library, leases.journals().clone(), fence);
+        let opened = Opened {
+            library,
+            leases,
+            collector,
+        };
+        if self.0.opened.set(opened).is_err() {
             tracing::warn!("the service has a store already; it keeps that one");
         }
     }
@@ -247,9 +263,17 @@ impl AppState {
         self.0.opened.get().map(|opened| &opened.leases)
     }
 
+    /// Returns the collector, once the store is open.
+    pub(crate) fn collector(&self) -> Option<&Collector> {
+        self.0.opened.get().map(|opened| &opened.collector)
+    }
+
     /// Waits until everything that outlives its request is over: saves, aborts, appends.
     pub async fn drain(&self) {
-        if let Some(Opened { library, leases }) = self.0.opened.get() {
+        if let Some(Opened {
+            library, leases, ..
+        }) = self.0.opened.get()
+        {
             leases.drain().await;
             library.drain().await;
         }

@@ -366,7 +366,7 @@ async fn a_host_whose_clock_is_off_collects_nothing() {
         let collector = spillbox::gc::collector::Collector::new(
             std::sync::Arc::clone(&world.store),
             world.keys.clone(),
-            &World::format(),
+            spillbox::limits::DEFAULT_ORPHAN_TTL,
             world.journals_over(&world.store),
             world.fence,
             (std::sync::Arc::new(host), ids),

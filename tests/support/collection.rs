@@ -142,7 +142,14 @@ impl World {
         let journals = self.journals_over(store);
         let around = (self.shared_clock(), SystemIds::shared());
         let (store, keys) = (Arc::clone(store), self.keys.clone());
-        Collector::new(store, keys, &Self::format(), journals, self.fence, around)
+        Collector::new(
+            store,
+            keys,
+            DEFAULT_ORPHAN_TTL,
+            journals,
+            self.fence,
+            around,
+        )
     }
 
     pub(crate) async fn save(&self, session: &str, bytes: &str) -> Saved {

@@ -196,7 +196,9 @@ mod tests {
     #[test]
     fn keys_are_sorted_and_everything_else_stays() {
         assert_eq!(
-            canonical("{\"b\": [1, -2, true, null], \"a\": {\"z\": \"\u{754c}\\u2028\\u0001\", \"é\": 0}}"),
+            canonical(
+                "{\"b\": [1, -2, true, null], \"a\": {\"z\": \"\u{754c}\\u2028\\u0001\", \"é\": 0}}"
+            ),
             "{\"a\":{\"z\":\"\u{754c}\u{2028}\\u0001\",\"é\":0},\"b\":[1,-2,true,null]}"
         );
     }

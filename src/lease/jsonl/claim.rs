@@ -99,10 +99,8 @@ fn parse_source_id(text: &str) -> Option<(&str, &str, &str)> {
     let rest = text.strip_prefix("artifact:")?;
     let (rest, digits) = rest.rsplit_once(':')?;
     let (session, file) = rest.rsplit_once(':')?;
-    let is_whole = is_id(session)
-        && !file.is_empty()
-        && matches!(digits.len(), 12 | 64)
-        && is_hex(digits);
+    let is_whole =
+        is_id(session) && !file.is_empty() && matches!(digits.len(), 12 | 64) && is_hex(digits);
     is_whole.then_some((session, file, digits))
 }
 

@@ -27,7 +27,12 @@ impl Phase {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let all = [Self::Prepared, Self::Committed, Self::Aborted, Self::Released];
+        let all = [
+            Self::Prepared,
+            Self::Committed,
+            Self::Aborted,
+            Self::Released,
+        ];
         all.into_iter().find(|phase| phase.as_str() == text)
     }
 }
@@ -84,8 +89,10 @@ impl Line {
         };
         let hash = |name: &str| {
             let text = text(name)?;
-            let is_digest =
-                text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase());
+            let is_digest = text.len() == 64
+                && text
+                    .bytes()
+                    .all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase());
             is_digest
                 .then(|| text.to_owned())
                 .ok_or_else(|| missing(name))
@@ -111,7 +118,9 @@ impl Line {
         let intent = members.get("intent");
         let (Phase::Prepared, Some(intent)) = (self.phase, intent) else {
             return match (self.phase, intent) {
-                (Phase::Prepared, None) => Err(unreadable("`prepared` without its intent".to_owned())),
+                (Phase::Prepared, None) => {
+                    Err(unreadable("`prepared` without its intent".to_owned()))
+                }
                 (_, Some(_)) => Err(unreadable(format!(
                     "`{}` repeats an intent",
                     self.phase.as_str()
@@ -128,18 +137,24 @@ impl Line {
         }
         let recorded_at = members.get("recorded_at").and_then(Json::text);
         if !recorded_at.is_some_and(|at| is("prepared_at", at)) {
-            return Err(unreadable("`recorded_at` is not the intent's `prepared_at`".to_owned()));
+            return Err(unreadable(
+                "`recorded_at` is not the intent's `prepared_at`".to_owned(),
+            ));
         }
         let claim = fields.get("claim");
         let claim = claim.ok_or_else(|| unreadable("an intent without its claim".to_owned()))?;
         let claim = Claim::of(claim).map_err(|error| unreadable(error.to_string()))?;
         if claim.session != self.session_id {
-            return Err(unreadable("a claim on another session's artifact".to_owned()));
+            return Err(unreadable(
+                "a claim on another session's artifact".to_owned(),
+            ));
         }
         let mut canonical = String::new();
         intent.write(&mut canonical);
         if digits(&Sha256Digest::of(canonical.as_bytes())) != self.intent_sha256 {
-            return Err(unreadable("the intent is not the one that was hashed".to_owned()));
+            return Err(unreadable(
+                "the intent is not the one that was hashed".to_owned(),
+            ));
         }
         Ok(())
     }

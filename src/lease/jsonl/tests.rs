@@ -80,7 +80,10 @@ fn a_whole_file_is_ok_and_a_cut_off_write_is_no_damage() {
     writer.write("a", "released");
     let report = check(writer.text.as_bytes());
     assert_eq!(report.findings, []);
-    assert_eq!((report.records, report.pending.as_slice()), (4, &["b".to_owned()][..]));
+    assert_eq!(
+        (report.records, report.pending.as_slice()),
+        (4, &["b".to_owned()][..])
+    );
     assert_eq!(report.head.as_deref(), Some(writer.previous.as_str()));
     assert_eq!(report.leases["released"], 1);
     let cut = format!("{}{{\"schema_ver", writer.text);
@@ -107,7 +110,10 @@ fn a_line_separator_inside_text_ends_no_line() {
 fn a_whole_line_that_is_no_record_is_unreadable(#[case] line: &str) {
     let mut writer = Writer::whole();
     writer.text.push_str(line);
-    assert_eq!(found(writer.text.as_bytes()), one(FindingKind::Unreadable, 4));
+    assert_eq!(
+        found(writer.text.as_bytes()),
+        one(FindingKind::Unreadable, 4)
+    );
 }
 
 #[test]
@@ -133,15 +139,42 @@ fn with(change: impl Fn(&mut Value)) -> Vec<(FindingKind, u64, u64)> {
 #[test]
 fn each_damage_has_its_name() {
     assert_eq!(with(|_| {}), []);
-    assert_eq!(with(|r| r["sequence"] = json!(6)), [(FindingKind::Gap, 4, 5)]);
-    assert_eq!(with(|r| r["sequence"] = json!(3)), one(FindingKind::Fork, 4));
-    assert_eq!(with(|r| r["session_id"] = json!("run-8")), one(FindingKind::ForeignSession, 4));
-    assert_eq!(with(|r| r["schema_version"] = json!(2)), one(FindingKind::UnknownSchema, 4));
-    assert_eq!(with(|r| r["schema_version"] = json!(true)), one(FindingKind::UnknownSchema, 4));
-    assert_eq!(with(|r| r["previous_sha256"] = json!(NOTHING)), one(FindingKind::BadLink, 4));
-    assert_eq!(with(|r| r["intent_sha256"] = json!("a".repeat(64))), one(FindingKind::BadHash, 4));
-    assert_eq!(with(|r| r["phase"] = json!("released")), one(FindingKind::Suspect, 4));
-    assert_eq!(with(|r| r["transaction_id"] = json!("nobody")), one(FindingKind::Suspect, 4));
+    assert_eq!(
+        with(|r| r["sequence"] = json!(6)),
+        [(FindingKind::Gap, 4, 5)]
+    );
+    assert_eq!(
+        with(|r| r["sequence"] = json!(3)),
+        one(FindingKind::Fork, 4)
+    );
+    assert_eq!(
+        with(|r| r["session_id"] = json!("run-8")),
+        one(FindingKind::ForeignSession, 4)
+    );
+    assert_eq!(
+        with(|r| r["schema_version"] = json!(2)),
+        one(FindingKind::UnknownSchema, 4)
+    );
+    assert_eq!(
+        with(|r| r["schema_version"] = json!(true)),
+        one(FindingKind::UnknownSchema, 4)
+    );
+    assert_eq!(
+        with(|r| r["previous_sha256"] = json!(NOTHING)),
+        one(FindingKind::BadLink, 4)
+    );
+    assert_eq!(
+        with(|r| r["intent_sha256"] = json!("a".repeat(64))),
+        one(FindingKind::BadHash, 4)
+    );
+    assert_eq!(
+        with(|r| r["phase"] = json!("released")),
+        one(FindingKind::Suspect, 4)
+    );
+    assert_eq!(
+        with(|r| r["transaction_id"] = json!("nobody")),
+        one(FindingKind::Suspect, 4)
+    );
     for (name, value) in [
         ("phase", json!("done")),
         ("recorded_at", json!("2026-10-05T08:30:00")),
@@ -149,7 +182,11 @@ fn each_damage_has_its_name() {
         ("sequence", json!(4.0)),
         ("intent", json!({})),
     ] {
-        assert_eq!(with(|r| r[name] = value.clone()), one(FindingKind::Unreadable, 4), "{name}");
+        assert_eq!(
+            with(|r| r[name] = value.clone()),
+            one(FindingKind::Unreadable, 4),
+            "{name}"
+        );
     }
 }
 
@@ -162,7 +199,9 @@ fn a_line_twice_is_a_duplicate_and_an_edit_a_bad_hash() {
     assert_eq!(names[0], FindingKind::Duplicate);
     let edited = writer.text.replacen("08:30:00", "08:31:00", 1);
     assert!(!found(edited.as_bytes()).is_empty());
-    let edited = writer.text.replace("\"phase\":\"committed\"", "\"phase\":\"aborted\"");
+    let edited = writer
+        .text
+        .replace("\"phase\":\"committed\"", "\"phase\":\"aborted\"");
     assert_eq!(found(edited.as_bytes()), one(FindingKind::BadHash, 3));
     let upper = last.replace(&writer.previous, &writer.previous.to_uppercase());
     let text = writer.text.replace(last, &upper);
@@ -182,11 +221,18 @@ fn an_intent_is_whole_and_unchanged() {
         let hash = intent_sha256(&record.to_string()).unwrap();
         record["intent_sha256"] = json!(hash);
         writer.push(record);
-        assert_eq!(found(writer.text.as_bytes()), one(FindingKind::Unreadable, 1), "{name}");
+        assert_eq!(
+            found(writer.text.as_bytes()),
+            one(FindingKind::Unreadable, 1),
+            "{name}"
+        );
     }
     let mut writer = Writer::new();
     let mut record = writer.record("a", "prepared");
     record["intent"]["claim"]["reference_count"] = json!(2);
     writer.push(record);
-    assert_eq!(found(writer.text.as_bytes()), one(FindingKind::Unreadable, 1));
+    assert_eq!(
+        found(writer.text.as_bytes()),
+        one(FindingKind::Unreadable, 1)
+    );
 }
