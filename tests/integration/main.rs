@@ -25,6 +25,8 @@ mod cli_terminal;
 mod conformance;
 mod gc_collect;
 mod gc_erase;
+mod gc_faults;
+mod gc_service;
 mod http_access;
 mod http_bad_input;
 mod http_contract;
