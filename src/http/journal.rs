@@ -14,13 +14,13 @@ use crate::http::lease::reply::fresh;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::session_path::SessionPath;
-use crate::lease::journal::{JournalError, Receipt};
+use crate::lease::failure::LeaseError;
+use crate::lease::journal::Receipt;
 use crate::lease::names::Reason;
 use crate::lease::report::{JournalReport, JournalStatus};
 use crate::lease::show::{self, ShownRecord};
 use crate::lease::verify::{Head, walk};
 use crate::limits::{MAX_LEASE_REQUEST_BYTES, MAX_RECEIPTS, MAX_RECEIPTS_BYTES, MAX_SHOWN_RECORDS};
-use crate::store::StoreError;
 
 #[derive(Serialize)]
 struct JournalReply {
@@ -83,7 +83,7 @@ pub(crate) async fn head(
     if let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) {
         let site = caller.leases.journals().site(&caller.tenant, &session);
         let page = show::page(&site, first, limit).await;
-        let page = page.map_err(store_problem)?;
+        let page = page.map_err(LeaseError::from)?;
         reply.records = Some(page.records);
         reply.next_seq = page.next_seq;
     }
@@ -111,7 +111,7 @@ pub(crate) async fn verify(
     }
     let site = caller.leases.journals().site(&caller.tenant, &session);
     let report = walk::verify(&site, &receipts).await;
-    Ok(fresh(StatusCode::OK, &report.map_err(store_problem)?))
+    Ok(fresh(StatusCode::OK, &report.map_err(LeaseError::from)?))
 }
 
 /// Ends `suspect` for the records that an operator has looked at.
@@ -130,9 +130,4 @@ pub(crate) async fn clear(
         .clear(&caller.tenant, &session, seq, Some(reason))
         .await?;
     Ok(fresh(StatusCode::OK, &JournalReply::from(report)))
-}
-
-/// Nothing was written, so the code is that of a journal that could not be read.
-fn store_problem(error: StoreError) -> Problem {
-    crate::lease::failure::LeaseError::Journal(JournalError::Store(error)).into()
 }

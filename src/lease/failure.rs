@@ -182,6 +182,13 @@ pub enum LeaseError {
     Journal(#[from] JournalError),
 }
 
+/// A journal that could not be read record by record; nothing was written.
+impl From<StoreError> for LeaseError {
+    fn from(error: StoreError) -> Self {
+        Self::Journal(JournalError::Store(error))
+    }
+}
+
 impl LeaseError {
     /// Returns the code that this error is answered with.
     pub fn code(&self) -> ErrorCode {

@@ -144,14 +144,16 @@ async fn ask(
 
 /// A lease of its own for each operation that ends one.
 fn transaction_of(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Commit => "t-commit",
-        Operation::Abort => "t-abort",
-        Operation::Release => "t-release",
-        Operation::Extend => "t-extend",
-        Operation::GetLease | Operation::Resolve => "t-read",
-        _ => "t",
-    }
+    let named = [
+        (Operation::Commit, "t-commit"),
+        (Operation::Abort, "t-abort"),
+        (Operation::Release, "t-release"),
+        (Operation::Extend, "t-extend"),
+        (Operation::GetLease, "t-read"),
+        (Operation::Resolve, "t-read"),
+    ];
+    let found = named.iter().find(|(known, _)| *known == operation);
+    found.map_or("t", |(_, name)| name)
 }
 
 /// The body of an operation whose request is JSON: one that succeeds for the owner of the lease `t`,
@@ -236,21 +238,23 @@ async fn every_route_lets_in_exactly_who_may(
         }
         assert_eq!(guarded.store_requests(), before, "{place}: refused");
 
-        let path = match operation {
-            Operation::Lift => format!("{path}?name=h"),
-            _ => path,
+        let path = if operation == Operation::Lift {
+            format!("{path}?name=h")
+        } else {
+            path
         };
         guarded.make_way(operation).await;
-        let own = match operation {
-            Operation::Prepare => guarded.prepare(OWN, "t").await,
-            _ => guarded.ask(method.clone(), &path, Some(OWN)).await,
+        let try_as = async |token| {
+            if operation == Operation::Prepare {
+                guarded.prepare(token, "t").await
+            } else {
+                guarded.ask(method.clone(), &path, Some(token)).await
+            }
         };
+        let own = try_as(OWN).await;
         assert!(own.status.is_success(), "{place}: {}", own.text());
 
-        let foreign = match operation {
-            Operation::Prepare => guarded.prepare(FOREIGN, "t").await,
-            _ => guarded.ask(method.clone(), &path, Some(FOREIGN)).await,
-        };
+        let foreign = try_as(FOREIGN).await;
         let names_theirs = template.contains("{locator}") || template.contains("{txn}");
         if operation == Operation::Resolve {
             // Nothing names the lease in the question, and the answer has none.

@@ -164,7 +164,7 @@ async fn a_link_in_the_place_of_a_record_is_not_followed() {
     let second = keys[0].replace("00000000000000000000", "00000000000000000001");
     let second = spillbox::store::keys::Key::parse(second).unwrap();
     let outside = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(outside.path(), "outside").unwrap();
+    crate::support::program::write(outside.path(), b"outside");
     assert!(app.local_path(&first).is_file());
     std::os::unix::fs::symlink(outside.path(), app.local_path(&second)).unwrap();
     let refused = app.prepare("b", &saved).await;

@@ -87,8 +87,9 @@ fn table(records: &[Value]) -> String {
             table.add_row([seq.clone(), when.clone(), what, who, artifact, detail]);
         }
     }
-    let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
-    lines.collect()
+    // The style pads the first column too.
+    let plain = |line: String| format!("{}\n", line.trim_end().trim_start_matches(' '));
+    table.lines().map(plain).collect()
 }
 
 /// Who prepared what: later entries name the transaction alone.
@@ -128,7 +129,10 @@ impl Leases {
                 Value::Null => {}
                 Value::Array(items) if items.is_empty() => {}
                 Value::String(value) => details.push(format!("{name}={}", escape_field(value))),
-                other => details.push(format!("{name}={}", escape_field(&other.to_string()))),
+                other
+                @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                    details.push(format!("{name}={}", escape_field(&other.to_string())));
+                }
             }
         }
         let what = match &entry["why"] {
@@ -139,7 +143,9 @@ impl Leases {
                 let names: Vec<_> = why.keys().map(String::as_str).collect();
                 format!("{op} ({})", names.join(", "))
             }
-            other => format!("{op} ({other})"),
+            other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
+                format!("{op} ({other})")
+            }
         };
         [escape_field(&what), who, artifact, details.join(" ")]
     }

@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use serde::Serialize;
 
+use crate::artifact::escape::escape_field;
 use crate::http::problem::{Problem, UnknownOutcome, excerpt};
 use crate::http::reply;
 use crate::ids::{ArtifactId, SessionKey, Tenant};
@@ -14,6 +15,9 @@ use crate::lease::leases::LeaseAnswer;
 use crate::lease::names::TransactionId;
 use crate::lease::open::OpenError;
 use crate::lease::report::LeaseReport;
+
+/// A mismatch of two digests is shorter.
+const MISMATCH_BYTES: usize = 120;
 
 /// A lease, and the record that proves it.
 #[derive(Serialize)]
@@ -73,7 +77,10 @@ pub(super) fn prepare_problem(
         PrepareError::Invalid { .. } | PrepareError::OwnerMode(_) | PrepareError::ReadOnly => {
             Problem::new(code, error.to_string())
         }
-        // It may name a session, which is up to 512 bytes of anything.
+        // It names a digest, which is shown whole, or a session, which is up to 512 bytes of anything.
+        PrepareError::SourceMismatch(detail) if detail.len() <= MISMATCH_BYTES => {
+            Problem::new(code, escape_field(&detail))
+        }
         PrepareError::SourceMismatch(detail) => Problem::new(code, excerpt(&detail)),
     }
 }

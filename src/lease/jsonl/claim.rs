@@ -77,12 +77,12 @@ impl Claim {
         let reference_count = count
             .filter(|count| *count >= 1)
             .ok_or(InvalidClaimError::Count)?;
-        let retain_until = match member("retain_until")? {
-            Json::Null => None,
-            other => {
-                let time = other.text().and_then(zoned);
-                Some(time.ok_or(InvalidClaimError::RetainUntil)?)
-            }
+        let retain_until = member("retain_until")?;
+        let retain_until = if *retain_until == Json::Null {
+            None
+        } else {
+            let time = retain_until.text().and_then(zoned);
+            Some(time.ok_or(InvalidClaimError::RetainUntil)?)
         };
         Ok(Self {
             session: session.to_owned(),

@@ -70,13 +70,11 @@ impl Line {
         let missing = |name: &str| LineError::Unreadable(format!("no valid `{name}`"));
         let member = |name: &str| members.get(name).ok_or_else(|| missing(name));
         let text = |name: &str| member(name)?.text().ok_or_else(|| missing(name));
-        match member("schema_version")? {
-            Json::Integer(1) => {}
-            other => {
-                let mut shown = String::new();
-                other.write(&mut shown);
-                return Err(LineError::UnknownSchema(shown));
-            }
+        let version = member("schema_version")?;
+        if *version != Json::Integer(1) {
+            let mut shown = String::new();
+            version.write(&mut shown);
+            return Err(LineError::UnknownSchema(shown));
         }
         let sequence = member("sequence")?.integer();
         let sequence = sequence

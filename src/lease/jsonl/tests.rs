@@ -47,8 +47,7 @@ impl Writer {
         record["event_sha256"] = json!(hash);
         self.text.push_str(&record.to_string());
         self.text.push('\n');
-        // Nothing follows a record whose number is none.
-        self.sequence = record["sequence"].as_u64().unwrap_or_default();
+        self.sequence = record["sequence"].as_u64().unwrap_or(self.sequence + 1);
         self.previous = hash;
     }
 

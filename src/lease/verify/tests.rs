@@ -362,7 +362,7 @@ struct Bucket {
 impl Bucket {
     async fn with(records: &[Vec<u8>]) -> Self {
         let clock = Arc::new(ManualClock::new(crate::clock::Clock::now(&SystemClock)));
-        let store: SharedStore = Arc::new(MemoryStore::new(clock.clone()));
+        let store: SharedStore = Arc::new(MemoryStore::new(Arc::<ManualClock>::clone(&clock)));
         let keys = KeySpace::new("").unwrap();
         let journals = Journals::new(Arc::clone(&store), keys, clock, Arc::new(SeededIds::new(1)));
         let (tenant, session) = names();
