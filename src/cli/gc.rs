@@ -5,7 +5,6 @@
 //! safety check.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -23,7 +22,6 @@ use crate::gc::planner::Planned;
 use crate::gc::policy::{GcPolicy, PolicyError, PolicyRequest, PolicySettings, Share};
 use crate::gc::report::Report;
 use crate::ids::{SessionId, SystemIds, Tenant};
-use crate::lease::journals::Journals;
 use crate::open_store::{Access, attest_options, attestation_target, library_over, open_store};
 use crate::settings::{Flag, Settings, StoreUrl};
 use crate::store::attest::{Fence, Verdict, attest_or_reuse};
@@ -283,14 +281,8 @@ impl Opened {
         let opened = open_store(&settings.store).await.map_err(said)?;
         let fence = Self::tried(&settings, &opened).await?;
         let access = Access::ReadWrite;
-        let library = library_over(opened, &settings, LocatorBase::Store, Vec::new(), access);
-        let library = library.await.map_err(said)?;
-        let journals = Journals::new(
-            Arc::clone(library.store()),
-            library.keys().clone(),
-            Arc::clone(library.clock()),
-            Arc::clone(library.ids()),
-        );
+        let opening = library_over(opened, &settings, LocatorBase::Store, Vec::new(), access);
+        let (library, journals) = opening.await.map_err(said)?;
         let collector = Collector::of(&library, journals, fence);
         Ok(Self {
             collector,
