@@ -19,6 +19,7 @@ use crate::ids::SystemIds;
 use crate::telemetry::{self, LOG_FORMAT_VARIABLE, LOG_VARIABLE};
 
 pub mod cat;
+pub mod clear;
 pub mod connection;
 pub mod description;
 pub mod doctor;
@@ -27,6 +28,7 @@ pub mod failure;
 pub mod gc;
 pub mod get;
 pub mod grep;
+pub mod hook;
 pub mod journal;
 pub mod lines;
 pub mod ls;
@@ -92,12 +94,16 @@ pub enum Command {
     Profiles(profiles::ProfilesArgs),
     /// Report what a session has kept out of prompts
     Usage(usage::UsageArgs),
+    /// Replace the old results of a conversation by sentences that name where they are kept
+    Clear(clear::ClearArgs),
     /// Verify, show or clear the journal of a session's leases
     Journal(journal::JournalArgs),
     /// Erase an artifact now, and for good
     Rm(rm::RmArgs),
     /// Collect what nothing refers to
     Gc(gc::GcArgs),
+    /// Decide the result of a harness's tool call, in the harness's own JSON
+    Hook(hook::HookArgs),
     /// Find out by trying whether a store can be trusted
     Doctor(doctor::DoctorArgs),
     /// Make or hash tokens for the settings of a service
@@ -106,7 +112,14 @@ pub enum Command {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() && is_hook(std::env::args_os().nth(1)) => {
+            let _ = error.print();
+            return ExitCode::from(EXIT_FAILURE);
+        }
+        Err(error) => error.exit(),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -125,9 +138,18 @@ pub fn main() -> ExitCode {
         Err(Stop::OutputClosed) => EXIT_DONE,
         Err(Stop::Failed(failure)) => {
             output::say(&failure.to_string());
-            failure.exit
+            if matches!(cli.command, Command::Hook(_)) {
+                EXIT_FAILURE
+            } else {
+                failure.exit
+            }
         }
     })
+}
+
+/// Harnesses take status 2 of a hook as an objection that the model must hear; 1 is a fault of the hook.
+fn is_hook(command: Option<std::ffi::OsString>) -> bool {
+    command.is_some_and(|command| command == "hook")
 }
 
 async fn dispatch(command: &Command) -> Result<u8, Stop> {
@@ -188,10 +210,12 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             ask(&args.connection, Some(&args.locator), &variables, command).await
         }
         Command::Profiles(args) => profiles::run(args),
+        Command::Hook(args) => Ok(hook::run(args, &variables).await),
         Command::Usage(args) => {
             let command = async |transport: &_| usage::run(args, &variables, transport).await;
             ask(&args.connection, None, &variables, command).await
         }
+        Command::Clear(args) => clear::run(args),
         Command::Journal(args) => {
             if let Some(file) = args.jsonl() {
                 return journal::jsonl::run(file, args.is_json());

@@ -48,6 +48,7 @@ pub mod problem;
 pub mod query;
 pub mod range;
 pub mod rate_limit;
+mod read_back;
 pub mod readiness;
 mod refused_body;
 mod reply;

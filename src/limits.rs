@@ -391,6 +391,16 @@ pub const DEFAULT_LEASE_LIMIT: usize = 100;
 /// Leases of one page of a list at most.
 pub const MAX_LEASE_LIMIT: usize = 1_000;
 
+/// Sessions whose read-back bytes a replica counts; some hundred bytes each.
+pub const MAX_COUNTED_SESSIONS: usize = 10_000;
+
+/// Bytes of one result's line on the standard input of `clear`: the largest text that may stay in a prompt,
+/// with every byte of it escaped, is far below.
+pub const MAX_CLEAR_LINE_BYTES: usize = 16 << 20;
+
+/// Bytes of a whole conversation on the standard input of `clear`, all of which is held.
+pub const MAX_CLEAR_BYTES: usize = 256 << 20;
+
 /// Bytes of one line of another system's journal.
 pub const MAX_JOURNAL_LINE_BYTES: usize = 1 << 20;
 
@@ -521,3 +531,7 @@ pub const GC_PLAN_UPLOADS: usize = 1_000;
 
 /// A journal entry's `as_of` is at most this much older than the entry.
 pub const AS_OF_MARGIN: Duration = Duration::from_secs(10 * 60);
+
+/// The most that a harness's hook reads of one event: the output of a tool as a JSON string, of up to 64 MiB
+/// even where each of its bytes is escaped by another. It is held as it came and parsed, one after the other.
+pub const MAX_HOOK_INPUT_BYTES: usize = 160 << 20;

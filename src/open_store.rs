@@ -170,6 +170,7 @@ pub async fn library_over(
             tenant_bytes: quota(settings.limits.tenant_bytes),
         },
         is_read_only: access == Access::ReadOnly,
+        touch_on_read: settings.gc.touch_on_read,
         token_variable: settings.needs_tokens().then_some(TOKEN_VARIABLE),
         cli_args,
         ..LibraryOptions::default()

@@ -169,6 +169,8 @@ pub struct GcSettings {
     pub settle: Duration,
     /// Whether times below their floors are allowed (tests, demos).
     pub allow_short_times: bool,
+    /// Whether reads of old artifacts keep them alive.
+    pub touch_on_read: bool,
 }
 
 impl Default for GcSettings {
@@ -178,6 +180,7 @@ impl Default for GcSettings {
             min_plan_age: bounds::GC_MIN_PLAN_AGE,
             settle: bounds::GC_SETTLE,
             allow_short_times: false,
+            touch_on_read: true,
         }
     }
 }

@@ -28,6 +28,12 @@ impl ApiPath {
         Self(format!("/v1/sessions/{session}/results"))
     }
 
+    /// What was read back of a session.
+    pub fn usage(session: &SessionId) -> Self {
+        let session = utf8_percent_encode(session.as_str(), RESERVED);
+        Self(format!("/v1/sessions/{session}/usage"))
+    }
+
     /// The journal of a session, or with `below` something under it, as `/verify`.
     pub fn journal(session: &SessionId, below: &str) -> Self {
         let session = utf8_percent_encode(session.as_str(), RESERVED);

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::artifact::escape::escape_field;
 use crate::cli::connection::{ConnectionArgs, Variables};
 use crate::cli::description::SessionArgs;
-use crate::cli::failure::{EXIT_DONE, Stop};
+use crate::cli::failure::{EXIT_DONE, Failure, Stop};
 use crate::cli::output;
 use crate::cli::path::ApiPath;
 use crate::cli::stat::fetch_json;
 use crate::cli::transport::Transport;
-use crate::ids::ArtifactRef;
+use crate::ids::{ArtifactRef, SessionId};
 
 /// Reports what a session has kept out of prompts.
 #[derive(Debug, clap::Args)]
@@ -24,6 +24,38 @@ pub struct UsageArgs {
     /// Prints JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Why nothing is known straight on a store.
+const STORE_NOTE: &str = "note: saved bytes are the manifests'; a store does not count what is read back, a service does: ask it with --url";
+
+/// What the service has handed back.
+#[derive(Debug)]
+struct ReadBack {
+    bytes: u64,
+    since: String,
+}
+
+impl ReadBack {
+    async fn ask(transport: &Transport, session: &SessionId) -> Result<Self, Failure> {
+        let reply = fetch_json(transport, &ApiPath::usage(session)).await?;
+        let bytes = reply.get("read_back_bytes").and_then(Value::as_u64);
+        let since = reply.get("since").and_then(Value::as_str);
+        match (bytes, since) {
+            (Some(bytes), Some(since)) => Ok(Self {
+                bytes,
+                since: since.to_owned(),
+            }),
+            _ => Err(Failure::new(
+                "the reply does not say what was read back and since when",
+            )),
+        }
+    }
+}
+
+/// Returns read-back bytes per saved byte; nothing where nothing was saved.
+fn ratio(read_back: u64, saved: u64) -> Option<f64> {
+    (saved > 0).then(|| read_back as f64 / saved as f64)
 }
 
 /// What the manifests of a session say.
@@ -65,6 +97,14 @@ pub async fn run(
         }
     }
     let saved_bytes = usage.stored_bytes.saturating_sub(usage.prompt_bytes);
+    let read_back = match transport {
+        Transport::Service(_) => Some(ReadBack::ask(transport, &session).await?),
+        // The router of this process lives as long as the command: its counters say nothing.
+        Transport::Store(_) => None,
+    };
+    let ratio = read_back
+        .as_ref()
+        .and_then(|read| ratio(read.bytes, saved_bytes));
     if args.json {
         output::write_json(&json!({
             "session": session.as_str(),
@@ -72,8 +112,13 @@ pub async fn run(
             "stored_bytes": usage.stored_bytes,
             "prompt_bytes": usage.prompt_bytes,
             "saved_bytes": saved_bytes,
-            "read_back_bytes": Value::Null,
+            "read_back_bytes": read_back.as_ref().map(|read| read.bytes),
+            "read_back_since": read_back.as_ref().map(|read| &read.since),
+            "read_back_ratio": ratio,
         }))?;
+        if read_back.is_none() {
+            output::say(STORE_NOTE);
+        }
         return Ok(EXIT_DONE);
     }
     let Usage {
@@ -90,10 +135,20 @@ pub async fn run(
         )
         .as_bytes(),
     )?;
+    if let Some(read) = &read_back {
+        let of_saved = ratio.map_or(String::new(), |ratio| format!(", {ratio:.2} of the saved"));
+        let (bytes, since) = (read.bytes, escape_field(&read.since));
+        output::write_bytes(
+            format!("read back: {bytes} bytes{of_saved}, by this replica since {since}\n")
+                .as_bytes(),
+        )?;
+    }
     output::flush()?;
-    output::say(
-        "note: from the manifests; what was read back is counted by the service's metrics only",
-    );
+    output::say(if read_back.is_some() {
+        "note: saved bytes are the manifests'; read-back bytes are those of the replica that answered, since it began to count"
+    } else {
+        STORE_NOTE
+    });
     Ok(EXIT_DONE)
 }
 

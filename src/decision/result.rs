@@ -85,7 +85,7 @@ impl Decider {
             request,
             decision: self.decision_of(request, &received),
         };
-        step.run(received).await
+        Box::pin(step.run(received)).await
     }
 
     fn decision_of(&self, request: &ResultRequest, received: &Received) -> Decision {

@@ -24,6 +24,7 @@ use crate::http::lease::{change, hold, list as leases, prepare};
 use crate::http::metrics::Metrics;
 use crate::http::operation::Operation;
 use crate::http::rate_limit::RequestLimits;
+use crate::http::read_back::{self, ReadBack};
 use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
@@ -47,6 +48,8 @@ pub mod path {
     pub const RESULTS: &str = "/v1/sessions/{session}/results";
     /// Decides the results of a turn.
     pub const TURN: &str = "/v1/sessions/{session}/turns/{turn}";
+    /// What was read back of a session.
+    pub const USAGE: &str = "/v1/sessions/{session}/usage";
     /// The bytes of an artifact.
     pub const BYTES: &str = "/a/{locator}";
     /// Pages of lines.
@@ -103,6 +106,7 @@ fn routes(state: &AppState) -> Vec<Route> {
             .get(Operation::List, list::list),
         at(path::RESULTS).post(Operation::Result, results::decide),
         at(path::TURN).post(Operation::Turn, turns::decide),
+        at(path::USAGE).get(Operation::Usage, read_back::usage),
         at(path::BYTES)
             .get(Operation::Read, bytes::bytes)
             .delete(Operation::Erase, erase::erase),
@@ -198,6 +202,7 @@ struct Opened {
     library: Library,
     leases: Leases,
     collector: Collector,
+    read_back: ReadBack,
 }
 
 #[derive(Debug)]
@@ -282,6 +287,7 @@ impl AppState {
         let leases = Leases::new(library.clone(), journals.clone(), options);
         let collector = Collector::of(&library, journals, fence);
         let opened = Opened {
+            read_back: ReadBack::starting(Arc::clone(library.clock())),
             library,
             leases,
             collector,
@@ -309,6 +315,11 @@ impl AppState {
     /// Returns the collector, once the store is open.
     pub(crate) fn collector(&self) -> Option<&Collector> {
         self.0.opened.get().map(|opened| &opened.collector)
+    }
+
+    /// Returns what was read back, once the store is open.
+    pub(crate) fn read_back(&self) -> Option<&ReadBack> {
+        self.0.opened.get().map(|opened| &opened.read_back)
     }
 
     /// Waits until everything that outlives its request is over: saves, aborts, appends.

@@ -11,6 +11,7 @@ use crate::gc::collector::Collector;
 use crate::http::app::AppState;
 use crate::http::metrics::Metrics;
 use crate::http::problem::Problem;
+use crate::http::read_back::ReadBack;
 use crate::ids::Tenant;
 use crate::lease::leases::Leases;
 use crate::policy::profiles::Profiles;
@@ -28,6 +29,8 @@ pub(crate) struct Caller {
     pub(crate) principal: Principal,
     /// The tenant that the request acts in: the principal's.
     pub(crate) tenant: Tenant,
+    /// What was read back of each session.
+    pub(crate) read_back: ReadBack,
     /// What is measured.
     pub(crate) metrics: Metrics,
     /// How replacements say to read on, where the request does not declare it.
@@ -45,8 +48,12 @@ impl FromRequestParts<AppState> for Caller {
             let detail = "the route has no gate, so nobody may use it";
             return Err(Problem::new(ErrorCode::Internal, detail));
         };
-        let opened = (state.library(), state.leases(), state.collector());
-        let (Some(library), Some(leases), Some(collector)) = opened else {
+        let (Some(library), Some(leases), Some(collector), Some(read_back)) = (
+            state.library(),
+            state.leases(),
+            state.collector(),
+            state.read_back(),
+        ) else {
             let detail = "the service has not opened its store yet";
             return Err(Problem::new(ErrorCode::StoreUnavailable, detail));
         };
@@ -56,6 +63,7 @@ impl FromRequestParts<AppState> for Caller {
             collector: collector.clone(),
             principal: principal.clone(),
             tenant: principal.tenant.clone(),
+            read_back: read_back.clone(),
             metrics: state.metrics().clone(),
             default_means: state.default_means().to_vec(),
             profiles: state.profiles(),

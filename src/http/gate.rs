@@ -13,6 +13,8 @@ use axum::response::{IntoResponse, Response};
 use crate::auth::{PresentedToken, Principal, Refusal, Scope};
 use crate::error::ErrorCode;
 use crate::http::app::AppState;
+use crate::http::artifact_path::artifact_of_path;
+use crate::http::measure;
 use crate::http::operation::Operation;
 use crate::http::problem::Problem;
 
@@ -45,8 +47,18 @@ pub(crate) async fn admit(State(gate): State<Gate>, mut request: Request, next: 
     });
     let reply = match admitted {
         Ok(principal) => {
+            let artifact = artifact_of_path(request.uri().path());
+            let artifact = artifact.filter(|_| gate.operation.reads_back());
+            let tenant = principal.tenant.clone();
             request.extensions_mut().insert(principal);
-            next.run(request).await
+            let reply = next.run(request).await;
+            match (artifact, gate.state.read_back().cloned()) {
+                (Some(artifact), Some(read_back)) if reply.status().is_success() => {
+                    let session = artifact.session_key;
+                    measure::counted(reply, move |bytes| read_back.add(&tenant, session, bytes))
+                }
+                _ => reply,
+            }
         }
         Err(problem) => problem.into_response(),
     };

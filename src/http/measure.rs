@@ -10,7 +10,6 @@ use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use metrics::Counter;
 
 use crate::http::method::known_method;
 use crate::http::metrics::Metrics;
@@ -42,13 +41,19 @@ pub(crate) async fn measure(
         return response;
     }
     let counter = metrics.read_back(route);
-    response.map(|body| Body::new(CountedBody { body, counter }))
+    counted(response, move |bytes| counter.increment(bytes))
+}
+
+/// Calls `count` with the length of every piece that is taken of the body.
+pub(crate) fn counted(response: Response, count: impl Fn(u64) + Send + 'static) -> Response {
+    let count = Box::new(count);
+    response.map(|body| Body::new(CountedBody { body, count }))
 }
 
 /// A body that counts what is taken of it.
 struct CountedBody {
     body: Body,
-    counter: Counter,
+    count: Box<dyn Fn(u64) + Send>,
 }
 
 impl http_body::Body for CountedBody {
@@ -63,7 +68,7 @@ impl http_body::Body for CountedBody {
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(data) = frame.data_ref()
         {
-            self.counter.increment(data.len() as u64);
+            (self.count)(data.len() as u64);
         }
         polled
     }

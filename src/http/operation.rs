@@ -76,8 +76,20 @@ operations! {
     Stat = "stat" needs Read,
     /// Decides the results of a turn together.
     Turn = "turn" needs Save,
+    /// What was read back of a session.
+    Usage = "usage" needs Read,
     /// Walks a whole journal.
     VerifyJournal = "verify_journal" needs Read,
+}
+
+impl Operation {
+    /// Returns whether its reply is made of an artifact's content, which goes back into a prompt.
+    pub(crate) const fn reads_back(self) -> bool {
+        matches!(
+            self,
+            Self::Grep | Self::Lines | Self::Outline | Self::Read | Self::Replacement
+        )
+    }
 }
 
 #[cfg(test)]

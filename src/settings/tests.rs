@@ -93,6 +93,7 @@ fn text_sources_carry_numbers_truth_values_and_durations() {
         ("SPILLBOX_LIMITS__MAX_BODY_BYTES", "1000"),
         ("SPILLBOX_GC__ORPHAN_TTL", "0s"),
         ("SPILLBOX_GC__ALLOW_SHORT_TIMES", "true"),
+        ("SPILLBOX_GC__TOUCH_ON_READ", "false"),
         ("SPILLBOX_STORE__CHECKSUM", "off"),
         ("SPILLBOX_STORE__PATH_STYLE", "true"),
         ("SPILLBOX_SERVER__PUBLIC_URL", "https://spill.example.org"),
@@ -100,6 +101,7 @@ fn text_sources_carry_numbers_truth_values_and_durations() {
     let settings = load(None, &environment(&variables), &[]).unwrap();
     assert_eq!(settings.limits.max_body_bytes, 1000);
     assert!(settings.gc.allow_short_times);
+    assert!(!settings.gc.touch_on_read);
     assert_eq!(settings.gc.orphan_ttl, Duration::ZERO);
     assert_eq!(settings.store.checksum, Checksum::Off);
     assert_eq!(settings.store.path_style, Some(true));

@@ -141,3 +141,68 @@ fn put_with_a_profile_decides_and_repeats() {
         outcome(place.command(&["put", "small", "--profile", "default", "--label", "x"]));
     assert_eq!(exit, 2);
 }
+
+#[test]
+fn usage_tells_what_a_service_handed_back_and_that_a_store_cannot_know() {
+    let place = Place::service();
+    let receipt = place.put("log", "line of a log\n".repeat(9_000).as_bytes());
+    let locator = receipt["locator"].as_str().unwrap();
+    let usage = || json(place.ok(&["usage", "--json"]));
+    let fresh = usage();
+    assert_eq!(fresh["read_back_bytes"], 0);
+    assert_eq!(place.ok(&["cat", locator]).len(), 126_000);
+    let read = usage();
+    let since = |usage: &Value| usage["read_back_since"].as_str().unwrap().to_owned();
+    assert_eq!(since(&read), since(&fresh));
+    assert!(since(&read).parse::<jiff::Timestamp>().is_ok());
+    let read_back = read["read_back_bytes"].as_u64().unwrap();
+    // `cat` may have asked for a part a second time, never for less than all.
+    assert!((126_000..=252_000).contains(&read_back), "{read}");
+    let ratio = read_back as f64 / read["saved_bytes"].as_f64().unwrap();
+    assert_eq!(read["read_back_ratio"].as_f64(), Some(ratio));
+    let (_, shown, said) = outcome(place.command(&["usage"]));
+    let shown = text(shown);
+    assert!(
+        shown.contains(&format!("read back: {read_back} bytes, ")),
+        "{shown}"
+    );
+    assert!(said.contains("the replica that answered"), "{said}");
+
+    let store = Place::store();
+    let (exit, shown, said) = outcome(store.command(&["usage", "--json"]));
+    let usage: Value = json(shown);
+    assert_eq!((exit, &usage["read_back_bytes"]), (0, &Value::Null));
+    assert_eq!(usage["read_back_ratio"], Value::Null);
+    assert!(said.contains("does not count what is read back"), "{said}");
+}
+
+#[test]
+fn run_keeps_the_bounds_of_its_profile_and_stores_all() {
+    let place = Place::store();
+    for (script, whole_bytes) in [
+        ("yes short | head -n 2500", 15_000),
+        (
+            "yes 0123456789012345678901234567890123456789 | head -n 1900",
+            77_900,
+        ),
+        ("head -c 2001 /dev/zero | tr '\\0' q", 2_001),
+    ] {
+        let run = [
+            "run",
+            "--profile",
+            "hermes",
+            "--json",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ];
+        let decision = json(place.ok(&run));
+        assert_eq!(decision["stored"], true, "{script}");
+        let shown = decision["text"].as_str().unwrap();
+        assert!(shown.len() <= 50_000 && shown.lines().count() <= 2_000);
+        assert!(shown.lines().all(|line| line.chars().count() <= 2_000));
+        let locator = decision["receipt"]["locator"].as_str().unwrap();
+        assert_eq!(place.ok(&["cat", locator]).len(), whole_bytes, "{script}");
+    }
+}

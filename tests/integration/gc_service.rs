@@ -12,7 +12,7 @@ use crate::support::program::{Place, outcome, text};
 async fn an_erased_artifact_is_gone_for_every_reader() {
     for backend in Backend::ALL {
         let app = TestApp::new(backend).await;
-        let saved = app.put("?tool=bash&call_id=c1", "to be erased\n").await;
+        let saved = app.put("tool=bash&call_id=c1", "to be erased\n").await;
         let path = saved.path.clone();
         let reply = app.ask(Method::DELETE, &path, &[]).await;
         assert_eq!(reply.status, StatusCode::OK, "{backend:?} {}", reply.text());
@@ -24,7 +24,7 @@ async fn an_erased_artifact_is_gone_for_every_reader() {
         let again = app.ask(Method::DELETE, &path, &[]).await;
         assert_eq!(again.status, StatusCode::OK, "{backend:?}");
         let saved_again = app
-            .save("s", "?tool=bash&call_id=c1", &[], "to be erased\n")
+            .save("s", "tool=bash&call_id=c1", &[], "to be erased\n")
             .await;
         assert_eq!(saved_again.status, StatusCode::GONE, "{backend:?}");
         let forced = app
@@ -37,7 +37,7 @@ async fn an_erased_artifact_is_gone_for_every_reader() {
 #[tokio::test]
 async fn what_is_unknown_is_404_and_what_is_held_is_409() {
     let app = TestApp::new(Backend::Memory).await;
-    let saved = app.put("?tool=bash", "held\n").await;
+    let saved = app.put("tool=bash", "held\n").await;
     let unknown = "/a/00000000000000000000000001.00000000000000000000000002";
     let reply = app.ask(Method::DELETE, unknown, &[]).await;
     assert_eq!(reply.status, StatusCode::NOT_FOUND);

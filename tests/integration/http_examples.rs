@@ -58,6 +58,10 @@ impl Stage {
                 app.send(request(Method::POST, path, &json, body)).await
             }
             ("listArtifacts", 200) => app.get("/v1/sessions/s-42/artifacts").await,
+            ("readUsage", 200) => {
+                app.get(&self.small.path).await;
+                app.get("/v1/sessions/s-42/usage").await
+            }
             ("readLines", 200) => app.get(&self.build.at("/lines?offset=4000&limit=2")).await,
             ("searchArtifact", 200) => {
                 let search = "/grep?pattern=error&context=1&limit=1";

@@ -12,7 +12,7 @@ use spillbox::http::request_id::RequestIds;
 use spillbox::ids::SeededIds;
 use tower::ServiceExt;
 
-use crate::support::app::{Backend, TestApp, escape, request, shared};
+use crate::support::app::{Backend, Saved, TestApp, escape, request, shared};
 use crate::support::program::{Place, Service, bare, http_get, isolated, succeed, write};
 
 fn admin_of(app: &TestApp) -> Router {
@@ -225,4 +225,30 @@ fn an_admin_address_that_is_taken_ends_the_service_with_a_reason() {
     let (status, _, errors) = crate::support::program::outcome(serve);
     assert_eq!(status, 1, "{errors}");
     assert!(errors.contains("--admin-listen"), "{errors}");
+}
+
+#[tokio::test]
+async fn a_session_is_told_what_of_its_content_was_taken() {
+    let app = TestApp::new(Backend::Memory).await;
+    let saved = app.save("s-1", "call_id=a", &[], "12345").await;
+    let saved = Saved::of(&saved);
+    let usage = async |session: &str| {
+        let reply = app.get(&format!("/v1/sessions/{session}/usage")).await;
+        reply.json()["read_back_bytes"].as_u64().unwrap()
+    };
+    app.get(&saved.path).await;
+    app.ask(Method::GET, &saved.path, &[("Range", "bytes=0-1")])
+        .await;
+    assert_eq!(usage("s-1").await, 7);
+    // Neither heads, descriptions nor refusals are content.
+    app.ask(Method::HEAD, &saved.path, &[]).await;
+    app.get(&saved.at("/stat")).await;
+    app.get(&saved.at("?x=1")).await;
+    assert_eq!(usage("s-1").await, 7);
+    let mut taken = 7;
+    for reader in ["/lines", "/grep?pattern=3", "/outline", "/replacement"] {
+        taken += app.get(&saved.at(reader)).await.body.len() as u64;
+        assert_eq!(usage("s-1").await, taken, "{reader}");
+    }
+    assert_eq!(usage("s-2").await, 0);
 }

@@ -22,7 +22,7 @@ use spillbox::store::SharedStore;
 use spillbox::store::keys::KeySpace;
 use spillbox::store::local::LocalStore;
 use spillbox::store::register::read_register;
-use spillbox::store::s3::S3Settings;
+use spillbox::store::s3::{S3Settings, S3Store};
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
@@ -32,23 +32,25 @@ use crate::support::s3_server::{BUCKET, Quirks, S3Server};
 const PROCESSES: u64 = 6;
 const APPENDS: u64 = 200;
 
-fn keys() -> KeySpace {
-    KeySpace::new("").unwrap()
-}
-
 fn artifact(process: u64, n: u64) -> ArtifactId {
     ArtifactId::new(process * 1_000_000 + n, [3; 10])
 }
 
 /// Where the processes meet.
 #[derive(Debug, Clone)]
-enum Place {
+pub(crate) enum Place {
     Directory(String),
     Endpoint(String),
+    /// A real server, below a prefix; credentials are in the environment.
+    Bucket {
+        endpoint: String,
+        bucket: String,
+        prefix: String,
+    },
 }
 
 impl Place {
-    fn open(&self) -> SharedStore {
+    async fn open(&self) -> SharedStore {
         match self {
             Self::Directory(path) => {
                 let opened =
@@ -63,21 +65,57 @@ impl Place {
                 };
                 Arc::new(S3Server::start().store_over_socket(&settings))
             }
+            Self::Bucket {
+                endpoint, bucket, ..
+            } => {
+                let settings = S3Settings {
+                    bucket: bucket.clone(),
+                    endpoint: Some(endpoint.clone()),
+                    ..S3Settings::default()
+                };
+                Arc::new(S3Store::connect(&settings).await.unwrap())
+            }
         }
     }
 
-    fn variable(&self) -> (&'static str, &str) {
+    fn keys(&self) -> KeySpace {
+        let prefix = match self {
+            Self::Bucket { prefix, .. } => prefix,
+            Self::Directory(_) | Self::Endpoint(_) => "",
+        };
+        KeySpace::new(prefix).unwrap()
+    }
+
+    fn variables(&self) -> Vec<(&'static str, &str)> {
         match self {
-            Self::Directory(path) => ("SPILLBOX_RACE_DIRECTORY", path),
-            Self::Endpoint(endpoint) => ("SPILLBOX_RACE_ENDPOINT", endpoint),
+            Self::Directory(path) => vec![("SPILLBOX_RACE_DIRECTORY", path)],
+            Self::Endpoint(endpoint) => vec![("SPILLBOX_RACE_ENDPOINT", endpoint)],
+            Self::Bucket {
+                endpoint,
+                bucket,
+                prefix,
+            } => vec![
+                ("SPILLBOX_RACE_ENDPOINT", endpoint),
+                ("SPILLBOX_RACE_BUCKET", bucket),
+                ("SPILLBOX_RACE_PREFIX", prefix),
+            ],
         }
     }
 
     fn of_environment() -> Option<Self> {
         let read = |name: &str| std::env::var(name).ok();
-        read("SPILLBOX_RACE_DIRECTORY")
-            .map(Self::Directory)
-            .or_else(|| read("SPILLBOX_RACE_ENDPOINT").map(Self::Endpoint))
+        if let Some(path) = read("SPILLBOX_RACE_DIRECTORY") {
+            return Some(Self::Directory(path));
+        }
+        let endpoint = read("SPILLBOX_RACE_ENDPOINT")?;
+        Some(match read("SPILLBOX_RACE_BUCKET") {
+            None => Self::Endpoint(endpoint),
+            Some(bucket) => Self::Bucket {
+                endpoint,
+                bucket,
+                prefix: read("SPILLBOX_RACE_PREFIX").unwrap(),
+            },
+        })
     }
 }
 
@@ -92,7 +130,7 @@ async fn worker() {
         .unwrap()
         .parse()
         .unwrap();
-    let journals = journals(&place.open(), &keys());
+    let journals = journals(&place.open().await, &place.keys());
     let callers = (0..4).map(|caller| {
         let journals = journals.clone();
         async move {
@@ -112,12 +150,11 @@ async fn worker() {
 }
 
 /// Runs the processes and answers their receipts by artifact.
-async fn race(place: &Place) -> BTreeMap<ArtifactId, Receipt> {
-    let (variable, value) = place.variable();
-    let processes = (0..PROCESSES).map(|process| async move {
+pub(crate) async fn race(place: &Place, processes: u64) -> BTreeMap<ArtifactId, Receipt> {
+    let processes = (0..processes).map(|process| async move {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "lease_race::worker", "--nocapture"])
-            .env(variable, value)
+            .envs(place.variables())
             .env("SPILLBOX_RACE_PROCESS", process.to_string())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -138,9 +175,13 @@ async fn race(place: &Place) -> BTreeMap<ArtifactId, Receipt> {
 }
 
 /// Reads every record from 0 on, without checkpoints, and compares it with what was handed out.
-async fn verify(place: &Place, receipts: &BTreeMap<ArtifactId, Receipt>) {
-    let store = place.open();
-    let journals = journals(&store, &keys());
+pub(crate) async fn verify(
+    place: &Place,
+    processes: u64,
+    receipts: &BTreeMap<ArtifactId, Receipt>,
+) {
+    let store = place.open().await;
+    let journals = journals(&store, &place.keys());
     let (tenant, session) = (Tenant::default(), session());
     let site = journals.site(&tenant, &session);
     let mut chain = site.genesis();
@@ -167,10 +208,10 @@ async fn verify(place: &Place, receipts: &BTreeMap<ArtifactId, Receipt>) {
             }
         }
     }
-    assert_eq!(entries, PROCESSES * APPENDS, "none twice");
-    assert_eq!(seen.len() as u64, PROCESSES * APPENDS, "none lost");
+    assert_eq!(entries, processes * APPENDS, "none twice");
+    assert_eq!(seen.len() as u64, processes * APPENDS, "none lost");
     assert_eq!(&seen, receipts, "every receipt is on the chain");
-    assert_eq!(writers.len() as u64, PROCESSES);
+    assert_eq!(writers.len() as u64, processes);
     assert!(!chain.state().is_suspect());
     let opened = journals
         .open_double_rooted(&tenant, &session)
@@ -185,8 +226,8 @@ async fn verify(place: &Place, receipts: &BTreeMap<ArtifactId, Receipt>) {
 async fn six_processes_race_on_a_directory() {
     let directory = tempfile::tempdir().unwrap();
     let place = Place::Directory(directory.path().to_str().unwrap().to_owned());
-    let receipts = race(&place).await;
-    verify(&place, &receipts).await;
+    let receipts = race(&place, PROCESSES).await;
+    verify(&place, PROCESSES, &receipts).await;
 }
 
 #[rstest]
@@ -194,6 +235,6 @@ async fn six_processes_race_on_a_directory() {
 async fn six_processes_race_on_s3(#[values(Quirks::AWS, Quirks::MINIO)] quirks: Quirks) {
     let server = S3Server::builder().quirks(quirks).start();
     let place = Place::Endpoint(server.listen().await);
-    let receipts = race(&place).await;
-    verify(&place, &receipts).await;
+    let receipts = race(&place, PROCESSES).await;
+    verify(&place, PROCESSES, &receipts).await;
 }

@@ -21,8 +21,10 @@ mod support {
 mod attest;
 mod canary;
 mod cli_access;
+mod cli_clear;
 mod cli_files;
 mod cli_grep;
+mod cli_hook;
 mod cli_journal;
 mod cli_profiles;
 mod cli_run;
@@ -30,6 +32,7 @@ mod cli_serve;
 mod cli_serve_limits;
 mod cli_signals;
 mod cli_terminal;
+mod client_python;
 mod conformance;
 mod decision_budget;
 mod decision_faults;

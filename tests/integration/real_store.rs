@@ -22,5 +22,6 @@
 mod attestation;
 mod conformance;
 mod endpoint;
+mod journal_race;
 mod saves;
 mod suite;
