@@ -301,9 +301,11 @@ async fn a_plan_that_is_altered_foreign_too_young_or_too_old_is_refused() {
     world.wait(25);
     let planned = world.plan().await;
     let (plan_id, sha256) = (planned.plan.plan_id, planned.sha256);
-    let refused = |error: ApplyError| match error {
-        ApplyError::Refused(refusal) => refusal,
-        other => panic!("{other}"),
+    let refused = |error: ApplyError| {
+        let ApplyError::Refused(refusal) = error else {
+            panic!("{error}");
+        };
+        refusal
     };
     let young = world.collector().apply(plan_id, &sha256).await.unwrap_err();
     assert!(young.is_refusal());

@@ -2,6 +2,8 @@
 //! referenced is ever touched. Request budgets of a plan, and buckets whose versioning is switched while
 //! data is there.
 
+use std::sync::Arc;
+
 use std::collections::BTreeSet;
 
 use rstest::rstest;
@@ -89,7 +91,7 @@ impl Scene {
             let journals = self.world.journals_over(&self.world.store);
             let session = &orphan.manifest.head.session;
             let opened = journals.open_double_rooted(&tenant, session).await.unwrap();
-            let state = opened.opened.chain.state().clone();
+            let state = Arc::clone(opened.opened.chain.state());
             let record = state.artifact(artifact.artifact_id).expect(note);
             let is_deleted = matches!(record.status, ArtifactStatus::Deleted(_));
             assert!(is_deleted, "{note}: {:?}", record.status);

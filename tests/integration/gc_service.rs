@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
+use spillbox::clock::{Clock as _, SystemClock};
 
 use crate::support::app::{Backend, TestApp};
 use crate::support::program::{Place, outcome, text};
@@ -60,9 +61,15 @@ async fn what_is_unknown_is_404_and_what_is_held_is_409() {
     assert_eq!(reply.status, StatusCode::OK, "{}", reply.text());
 }
 
+/// A time as files have it.
+fn file_time(time: jiff::Timestamp) -> SystemTime {
+    let seconds = u64::try_from(time.as_second()).unwrap();
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
 /// Makes every stored file so many hours old: a directory's times are the store's clock.
 fn age(place: &Place, hours: u64) {
-    let then = SystemTime::now() - Duration::from_secs(hours * 3600);
+    let then = file_time(SystemClock.now()) - Duration::from_secs(hours * 3600);
     let mut directories = vec![place.file("store")];
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
@@ -86,7 +93,7 @@ fn run(place: &Place, arguments: &[&str]) -> (i32, Value) {
         .env("SPILLBOX_GC__SETTLE", "0s");
     let (exit, stdout, stderr) = outcome(command);
     let document = serde_json::from_slice(&stdout);
-    (exit, document.unwrap_or_else(|_| Value::String(stderr)))
+    (exit, document.unwrap_or(Value::String(stderr)))
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The first half of an application: what may still go is condemned.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::Run;
@@ -69,7 +71,7 @@ impl Run<'_> {
         }
         let state = opened.opened.chain.state();
         self.release_expired(session, name, state, now).await;
-        let folded = Folded::new(state.clone(), false);
+        let folded = Folded::new(Arc::clone(state), false);
         let place = Place {
             session,
             name,

@@ -128,7 +128,9 @@ fn deleted() -> Entry {
 fn is(pair: &Pair, journal: &JournalView) -> (Status, Reason) {
     match judge(pair, &cutoff(), Some(journal), None) {
         Judged::Is(status, reason) => (status, reason),
-        other => panic!("{other:?}"),
+        other @ (Judged::Finished | Judged::NeedsJournal | Judged::NeedsManifest) => {
+            panic!("{other:?}")
+        }
     }
 }
 
