@@ -1,7 +1,8 @@
 //! The command line: one file per command, one way to reach artifacts ([`transport`]).
 //!
 //! Data goes to standard output, everything else to standard error. Exit status: 0 done, 1 failure,
-//! 2 wrong usage, 3 done with restrictions, 4 refused by a safety check; `run` has its command's.
+//! 2 wrong usage, 3 done with restrictions or something left for later, 4 refused by a safety check; `run`
+//! has its command's.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,6 +25,7 @@ pub mod description;
 pub mod doctor;
 pub mod download;
 pub mod failure;
+pub mod gc;
 pub mod get;
 pub mod grep;
 pub mod hook;
@@ -36,6 +38,7 @@ pub mod path;
 pub mod profiles;
 pub mod progress;
 pub mod put;
+pub mod rm;
 pub mod run;
 pub mod serve;
 pub mod stat;
@@ -95,6 +98,10 @@ pub enum Command {
     Clear(clear::ClearArgs),
     /// Verify, show or clear the journal of a session's leases
     Journal(journal::JournalArgs),
+    /// Erase an artifact now, and for good
+    Rm(rm::RmArgs),
+    /// Collect what nothing refers to
+    Gc(gc::GcArgs),
     /// Decide the result of a harness's tool call, in the harness's own JSON
     Hook(hook::HookArgs),
     /// Find out by trying whether a store can be trusted
@@ -155,6 +162,14 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
         Command::Doctor(args) => {
             start_logs(LevelFilter::OFF)?;
             Box::pin(doctor::run(args, variables.store.as_deref())).await
+        }
+        Command::Gc(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(gc::run(args, variables.store.as_deref())).await
+        }
+        Command::Rm(args) => {
+            let command = async |transport: &_| rm::run(args, transport).await;
+            ask(&args.connection, Some(&args.locator), &variables, command).await
         }
         Command::Token(args) => token::run(args),
         Command::Run(args) => {

@@ -45,6 +45,8 @@ error_codes! {
     BodyTooLarge = "body_too_large",
     /// The body's digest is not the one that the request stated.
     DigestMismatch = "digest_mismatch",
+    /// The credentials may not remove everything that an erasure has to remove.
+    EraseDenied = "erase_denied",
     /// A service without tokens was asked under a host name that is not its own.
     HostNotAllowed = "host_not_allowed",
     /// The lease is in a state that this operation does not lead out of.
@@ -173,6 +175,7 @@ impl ErrorCode {
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::Saturated
             | Self::SaveSuperseded
+            | Self::EraseDenied
             | Self::StoreDenied
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
@@ -193,6 +196,7 @@ impl ErrorCode {
             | Self::RequestTimeout
             | Self::Saturated
             | Self::SaveSuperseded
+            | Self::EraseDenied
             | Self::StoreDenied
             | Self::StoreFull
             | Self::StoreOutcomeUnknown
@@ -248,6 +252,7 @@ impl ErrorCode {
             // call, or by the store after its reply was lost.
             Self::Internal
             | Self::SaveSuperseded
+            | Self::EraseDenied
             | Self::StoreDenied
             | Self::StoreFull
             | Self::StoreOutcomeUnknown
@@ -322,6 +327,7 @@ impl ErrorCode {
             Self::BodyIncomplete => "Request body incomplete",
             Self::BodyTooLarge => "Request body too large",
             Self::DigestMismatch => "Digest mismatch",
+            Self::EraseDenied => "Erasure not allowed by the store",
             Self::HostNotAllowed => "Host name not allowed",
             Self::IncarnationsExhausted => "Call saved and collected too often",
             Self::InsufficientScope => "Insufficient scope",
@@ -405,6 +411,9 @@ impl ErrorCode {
             }
             Self::DigestMismatch => {
                 "the bytes changed on the way or the header is of other bytes; send both again; nothing was stored"
+            }
+            Self::EraseDenied => {
+                "nothing was destroyed that can be told gone; the operator allows s3:PutObject and s3:DeleteObject under a/ and b/, s3:GetBucketVersioning, and on a versioned bucket s3:ListBucketVersions and s3:DeleteObjectVersion"
             }
             Self::HostNotAllowed => {
                 "ask http://127.0.0.1 or http://localhost with the service's port; for another name the operator sets server.public_url, or tokens"

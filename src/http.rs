@@ -28,6 +28,7 @@ mod bytes;
 mod caller;
 pub mod condition;
 mod disposition;
+mod erase;
 mod failure;
 mod gate;
 mod grep;

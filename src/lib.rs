@@ -7,7 +7,7 @@
 //! L4 wiring   main  cli/  server  open_store  settings  telemetry  audit_log  store_watch
 //!             store_metrics
 //! L3 edges    http/
-//! L2 domain   artifact/  auth/  lease/
+//! L2 domain   artifact/  auth/  gc/  lease/
 //! L1 store    store/
 //! L0 base     clock  limits  error  ids  digest
 //! ```
@@ -20,6 +20,7 @@ pub mod clock;
 pub mod decision;
 pub mod digest;
 pub mod error;
+pub mod gc;
 pub mod http;
 pub mod ids;
 pub mod lease;

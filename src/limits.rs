@@ -493,6 +493,45 @@ pub const JOURNAL_PARALLEL_READS: usize = 16;
 /// A view this many records behind is opened anew: a checkpoint is nearer.
 pub const JOURNAL_FAR_BEHIND: u64 = 64;
 
+/// Plans younger than this are not applied, unless short times are allowed: an artifact is seen twice
+/// before it goes.
+pub const GC_MIN_PLAN_AGE: Duration = Duration::from_secs(3600);
+
+/// Time between `condemned` and the first delete, unless short times are allowed: a broken chain is found
+/// and a person can stop the collector before anything is gone.
+pub const GC_SETTLE: Duration = Duration::from_secs(60);
+
+/// Older plans are not applied: the world they saw is gone.
+pub const GC_PLAN_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// At most this share of the live artifacts goes in one plan unless the operator says otherwise: a wrong
+/// clock or a wrong setting then costs half.
+/// In ten-thousandths.
+pub const DEFAULT_GC_SHARE: u16 = 5_000;
+
+/// From so many live artifacts on the share counts; of a few, half is no useful limit.
+pub const GC_SHARE_FROM: u64 = 100;
+
+/// Candidates of one plan: the oldest ones. What a collector holds of them stays near 40 MiB, and the
+/// next plan takes the rest.
+pub const GC_PLAN_CANDIDATES: usize = 100_000;
+
+/// Candidates of one part of a plan: a part stays near 2 MiB.
+pub const GC_PART_CANDIDATES: usize = 5_000;
+
+/// Artifacts over which short times are refused: a demo does not grow so large.
+pub const GC_SHORT_TIMES_ARTIFACTS: u64 = 10_000;
+
+/// A body without a manifest, and a multipart upload, are given up after this long by the store's clock.
+/// An upload ends itself after [`UPLOAD_DEADLINE`].
+pub const GC_ABANDONED_UPLOAD: Duration = Duration::from_secs(24 * 3600);
+
+/// Stale multipart uploads of one plan; the next plan names the rest.
+pub const GC_PLAN_UPLOADS: usize = 1_000;
+
+/// A journal entry's `as_of` is at most this much older than the entry.
+pub const AS_OF_MARGIN: Duration = Duration::from_secs(10 * 60);
+
 /// The most that a harness's hook reads of one event: the output of a tool as a JSON string, of up to 64 MiB
 /// even where each of its bytes is escaped by another. It is held as it came and parsed, one after the other.
 pub const MAX_HOOK_INPUT_BYTES: usize = 160 << 20;

@@ -161,6 +161,12 @@ pub struct GcSettings {
     /// Orphan TTL of a store that is used for the first time; later the store's own rules.
     #[serde(with = "humantime_serde")]
     pub orphan_ttl: Duration,
+    /// Plans younger than this are not applied: an artifact is seen twice before it goes.
+    #[serde(with = "humantime_serde")]
+    pub min_plan_age: Duration,
+    /// Time between the decision to delete and the first delete.
+    #[serde(with = "humantime_serde")]
+    pub settle: Duration,
     /// Whether times below their floors are allowed (tests, demos).
     pub allow_short_times: bool,
     /// Whether reads of old artifacts keep them alive.
@@ -171,6 +177,8 @@ impl Default for GcSettings {
     fn default() -> Self {
         Self {
             orphan_ttl: bounds::DEFAULT_ORPHAN_TTL,
+            min_plan_age: bounds::GC_MIN_PLAN_AGE,
+            settle: bounds::GC_SETTLE,
             allow_short_times: false,
             touch_on_read: true,
         }

@@ -50,6 +50,11 @@ pub type ByteStream = BoxStream<'static, Result<Bytes, StoreError>>;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ETag(pub String);
 
+/// The ETag listed for something that stands in an object's place and is none, as a symbolic link in a
+/// directory: no object has it. Such a key is listed, so that a collector meets and reports it; reading
+/// it is denied.
+pub const UNREADABLE_ETAG: &str = "\"denied\"";
+
 /// The identity that a versioned store gave one version of an object. A missing id and the id `null`
 /// are the same generation ([`VersionId::generation`]).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -27,7 +27,7 @@ use crate::open_store::{
 use crate::server::{self, ServerOptions, shutdown_signal};
 use crate::settings::{Flag, Settings, StoreSettings, StoreUrl};
 use crate::store::SharedStore;
-use crate::store::attest::{Attestation, Verdict, attest_or_reuse};
+use crate::store::attest::{Attestation, Fence, Verdict, attest_or_reuse};
 use crate::store::keys::KeySpace;
 use crate::store::metered::{MeteredStore, StoreMeter};
 use crate::store_watch;
@@ -126,8 +126,8 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
             // Nothing can be served: end, with the running requests answered.
             stop.cancel();
         }
-        if let Some((library, journals)) = opened? {
-            state.open_with(library.clone(), journals);
+        if let Some((library, journals, fence)) = opened? {
+            state.open_fenced(library.clone(), journals, fence);
             let watch = store_watch::watch(
                 &library,
                 state.store_health(),
@@ -203,7 +203,7 @@ async fn open(
     access: Access,
     meter: &Arc<dyn StoreMeter>,
     stop: &CancellationToken,
-) -> Result<Option<(Library, Journals)>, Failure> {
+) -> Result<Option<(Library, Journals, Fence)>, Failure> {
     loop {
         let opening = attest_and_open(settings, base.clone(), access, meter);
         let opened = tokio::select! {
@@ -227,7 +227,7 @@ async fn attest_and_open(
     base: LocatorBase,
     access: Access,
     meter: &Arc<dyn StoreMeter>,
-) -> Result<Option<(Library, Journals)>, Failure> {
+) -> Result<Option<(Library, Journals, Fence)>, Failure> {
     let url = &settings.store.url;
     let failed = |error: &OpenStoreError| failure_of(error, url);
     let (store, keys) = open_store(&settings.store)
@@ -235,12 +235,17 @@ async fn attest_and_open(
         .map_err(|error| failed(&error))?;
     let store = MeteredStore::shared(store, keys.clone(), Arc::clone(meter));
     let opened = (store, keys);
+    // Where nothing was tried, nothing is relied on.
+    let mut fence = Fence::None;
     if access == Access::ReadWrite && *url != StoreUrl::Memory {
         let attestation = attest(&settings.store, &opened)
             .await
             .map_err(|error| failed(&error))?;
         match attestation.verdict {
-            Verdict::Trusted | Verdict::Restricted => report(&attestation),
+            Verdict::Trusted | Verdict::Restricted => {
+                fence = attestation.delete_fence;
+                report(&attestation);
+            }
             Verdict::Refused => return Err(refusal(url, &attestation)),
             Verdict::Unreachable => {
                 warn!(
@@ -252,7 +257,7 @@ async fn attest_and_open(
         }
     }
     match library_over(opened, settings, base, Vec::new(), access).await {
-        Ok(opened) => Ok(Some(opened)),
+        Ok((library, journals)) => Ok(Some((library, journals, fence))),
         Err(error) if error.is_transient() => {
             warn!(%error, "the store does not answer, trying again");
             Ok(None)

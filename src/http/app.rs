@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::auth::Authenticator;
+use crate::gc::collector::{Collector, Fence};
 use crate::http::audit::AuditSink;
 use crate::http::host_policy::{HostPolicy, refuse_foreign};
 use crate::http::lease::{change, hold, list as leases, prepare};
@@ -28,8 +29,8 @@ use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
 use crate::http::{
-    bytes, finish, grep, health, journal, lines, list, measure, outline, refused_body, results,
-    save, stat, turns, with_fallbacks,
+    bytes, erase, finish, grep, health, journal, lines, list, measure, outline, refused_body,
+    results, save, stat, turns, with_fallbacks,
 };
 use crate::ids::Tenant;
 use crate::lease::entry::OwnerMode;
@@ -106,7 +107,9 @@ fn routes(state: &AppState) -> Vec<Route> {
         at(path::RESULTS).post(Operation::Result, results::decide),
         at(path::TURN).post(Operation::Turn, turns::decide),
         at(path::USAGE).get(Operation::Usage, read_back::usage),
-        at(path::BYTES).get(Operation::Read, bytes::bytes),
+        at(path::BYTES)
+            .get(Operation::Read, bytes::bytes)
+            .delete(Operation::Erase, erase::erase),
         at(path::LINES).get(Operation::Lines, lines::lines),
         at(path::GREP).get(Operation::Grep, grep::grep),
         at(path::OUTLINE).get(Operation::Outline, outline::outline),
@@ -198,6 +201,7 @@ impl CallerRules {
 struct Opened {
     library: Library,
     leases: Leases,
+    collector: Collector,
     read_back: ReadBack,
 }
 
@@ -260,7 +264,8 @@ impl AppState {
         state
     }
 
-    /// Gives the service its store; the first one stays. It becomes a writer of the journals there.
+    /// Gives the service its store, whose delete fences nobody has tried; the first one stays. It becomes a
+    /// writer of the journals there.
     pub fn open(&self, library: Library) {
         let journals = Journals::beside(&library);
         self.open_with(library, journals);
@@ -269,15 +274,23 @@ impl AppState {
     /// Gives the service its store and the journals there, where the library has them too: one process is
     /// one writer.
     pub fn open_with(&self, library: Library, journals: Journals) {
+        self.open_fenced(library, journals, Fence::None);
+    }
+
+    /// Gives the service its store, the journals there, and the strongest delete fence that the store was
+    /// seen to honour; the first one stays.
+    pub fn open_fenced(&self, library: Library, journals: Journals, fence: Fence) {
         let options = LeaseOptions {
             is_read_only: library.options().is_read_only,
             owners: self.0.callers.owners.clone(),
         };
-        let leases = Leases::new(library.clone(), journals, options);
+        let leases = Leases::new(library.clone(), journals.clone(), options);
+        let collector = Collector::of(&library, journals, fence);
         let opened = Opened {
             read_back: ReadBack::starting(Arc::clone(library.clock())),
             library,
             leases,
+            collector,
         };
         if self.0.opened.set(opened).is_err() {
             tracing::warn!("the service has a store already; it keeps that one");
@@ -297,6 +310,11 @@ impl AppState {
     /// Returns the leases, once the store is open.
     pub fn leases(&self) -> Option<&Leases> {
         self.0.opened.get().map(|opened| &opened.leases)
+    }
+
+    /// Returns the collector, once the store is open.
+    pub(crate) fn collector(&self) -> Option<&Collector> {
+        self.0.opened.get().map(|opened| &opened.collector)
     }
 
     /// Returns what was read back, once the store is open.

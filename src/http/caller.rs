@@ -7,6 +7,7 @@ use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::auth::Principal;
 use crate::error::ErrorCode;
+use crate::gc::collector::Collector;
 use crate::http::app::AppState;
 use crate::http::metrics::Metrics;
 use crate::http::problem::Problem;
@@ -22,6 +23,8 @@ pub(crate) struct Caller {
     pub(crate) library: Library,
     /// The leases on them.
     pub(crate) leases: Leases,
+    /// What erases them.
+    pub(crate) collector: Collector,
     /// Who it is.
     pub(crate) principal: Principal,
     /// The tenant that the request acts in: the principal's.
@@ -45,15 +48,19 @@ impl FromRequestParts<AppState> for Caller {
             let detail = "the route has no gate, so nobody may use it";
             return Err(Problem::new(ErrorCode::Internal, detail));
         };
-        let (Some(library), Some(leases), Some(read_back)) =
-            (state.library(), state.leases(), state.read_back())
-        else {
+        let (Some(library), Some(leases), Some(collector), Some(read_back)) = (
+            state.library(),
+            state.leases(),
+            state.collector(),
+            state.read_back(),
+        ) else {
             let detail = "the service has not opened its store yet";
             return Err(Problem::new(ErrorCode::StoreUnavailable, detail));
         };
         Ok(Self {
             library: library.clone(),
             leases: leases.clone(),
+            collector: collector.clone(),
             principal: principal.clone(),
             tenant: principal.tenant.clone(),
             read_back: read_back.clone(),

@@ -38,6 +38,8 @@ operations! {
     Extend = "extend" needs Lease,
     /// One lease.
     GetLease = "get_lease" needs Read,
+    /// Erases an artifact.
+    Erase = "erase" needs Gc,
     /// Searches an artifact.
     Grep = "grep" needs Read,
     /// Keeps an artifact without end.

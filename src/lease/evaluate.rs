@@ -61,6 +61,14 @@ pub enum Operation {
     },
     /// Decide that an artifact will be deleted.
     Condemn(Box<Condemned>),
+    /// The same, unless any entry about it stands in record `as_of_seq` or a later one: for whoever
+    /// decided on the records before.
+    CondemnUnreferred {
+        /// The decision.
+        condemned: Box<Condemned>,
+        /// Records that were folded when it was taken.
+        as_of_seq: u64,
+    },
     /// A condemned artifact's bytes are gone.
     Delete {
         /// The artifact.
@@ -82,6 +90,13 @@ pub enum Operation {
     },
     /// Nothing: a fresh look at the state.
     Read,
+}
+
+impl Operation {
+    /// Returns whether bytes go because of it: refused where a journal's word is in doubt.
+    pub const fn is_destructive(&self) -> bool {
+        matches!(self, Self::Condemn(_) | Self::CondemnUnreferred { .. })
+    }
 }
 
 /// What an operation means on a state.
@@ -130,6 +145,12 @@ pub enum Refusal {
     Leased {
         /// How many.
         leases: usize,
+    },
+    /// Somebody referred to the artifact after the decision to delete it was taken.
+    #[error("record {seq} holds an entry about the artifact that the plan has not seen")]
+    ReferredSince {
+        /// The record.
+        seq: u64,
     },
     /// The artifact was never condemned.
     #[error("the artifact is not condemned")]
@@ -203,6 +224,17 @@ fn decide(state: &State, next_seq: u64, operation: &Operation) -> Result<Vec<Ent
             Ok(vec![Entry::Touched { artifact_id }])
         }
         Operation::Condemn(condemned) => condemn(state, condemned),
+        Operation::CondemnUnreferred {
+            condemned,
+            as_of_seq,
+        } => {
+            let record = state.artifact(condemned.artifact_id);
+            let is_live = state.is_live(condemned.artifact_id);
+            match record.map(|record| record.last_seq) {
+                Some(seq) if is_live && seq >= *as_of_seq => Err(Refusal::ReferredSince { seq }),
+                Some(_) | None => condemn(state, condemned),
+            }
+        }
         Operation::Delete {
             artifact_id,
             outcome,

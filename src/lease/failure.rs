@@ -22,7 +22,7 @@ impl Refusal {
             }
             Self::EndNotLater(_) => ErrorCode::RetentionNotExtended,
             Self::ArtifactCondemned(_) | Self::ArtifactDeleted => ErrorCode::ArtifactCondemned,
-            Self::Leased { .. } => ErrorCode::ArtifactLeased,
+            Self::Leased { .. } | Self::ReferredSince { .. } => ErrorCode::ArtifactLeased,
             Self::NotCondemned => ErrorCode::IllegalTransition,
             Self::Suspect => ErrorCode::JournalSuspect,
             Self::NoSuchRecord { .. } => ErrorCode::InvalidParameter,

@@ -167,6 +167,58 @@ impl KeySpace {
         format!("{}v1/t/{tenant}/b/{session}/", self.prefix)
     }
 
+    /// The prefix under which every tenant has its own.
+    pub fn tenants(&self) -> String {
+        format!("{}v1/t/", self.prefix)
+    }
+
+    /// The prefix of all manifests of a tenant.
+    pub fn all_manifests(&self, tenant: &Tenant) -> String {
+        format!("{}v1/t/{tenant}/a/", self.prefix)
+    }
+
+    /// The prefix of all bodies of a tenant.
+    pub fn all_bodies(&self, tenant: &Tenant) -> String {
+        format!("{}v1/t/{tenant}/b/", self.prefix)
+    }
+
+    /// Reads tenant and artifact off a body key; `None` for a key that is not one.
+    pub fn artifact_of_body(&self, key: &str) -> Option<(Tenant, ArtifactRef)> {
+        let rest = key.strip_prefix(&self.tenants())?;
+        let (tenant, rest) = rest.split_once("/b/")?;
+        let (session_key, artifact_id) = rest.split_once('/')?;
+        let artifact = ArtifactRef {
+            session_key: session_key.parse().ok()?,
+            artifact_id: artifact_id.parse().ok()?,
+        };
+        Some((tenant.parse().ok()?, artifact))
+    }
+
+    /// The root of a collection's plan.
+    pub fn gc_plan(&self, plan_id: &uuid::Uuid) -> Key {
+        self.build(format_args!("gc/plans/{plan_id}/plan.json"))
+    }
+
+    /// Part `part` of a collection's plan.
+    pub fn gc_plan_part(&self, plan_id: &uuid::Uuid, part: u64) -> Key {
+        self.build(format_args!("gc/plans/{plan_id}/{part:05}.json"))
+    }
+
+    /// The prefix of all plans; their names sort by time.
+    pub fn gc_plans(&self) -> String {
+        format!("{}v1/gc/plans/", self.prefix)
+    }
+
+    /// The report of one application of a plan.
+    pub fn gc_report(&self, plan_id: &uuid::Uuid, run_id: &uuid::Uuid) -> Key {
+        self.build(format_args!("gc/reports/{plan_id}/{run_id}.json"))
+    }
+
+    /// The prefix of a plan's reports; their names sort by time.
+    pub fn gc_reports(&self, plan_id: &uuid::Uuid) -> String {
+        format!("{}v1/gc/reports/{plan_id}/", self.prefix)
+    }
+
     /// Incarnation `n` of a call record.
     pub fn call_record(
         &self,
@@ -317,6 +369,9 @@ mod tests {
             space.journal_record(&tenant, &session, u64::MAX),
             space.checkpoint(&tenant, &session, 0),
             space.checkpoint(&tenant, &session, 10),
+            space.gc_plan(&uuid::Uuid::nil()),
+            space.gc_plan_part(&uuid::Uuid::nil(), 0),
+            space.gc_report(&uuid::Uuid::nil(), &uuid::Uuid::nil()),
         ];
         for key in &keys {
             assert!(key.as_str().starts_with("team-a/spill/v1/"));
@@ -328,7 +383,11 @@ mod tests {
                 );
             }
         }
+        let body = space.body(&tenant, &artifact);
+        let named = space.artifact_of_body(body.as_str());
+        assert_eq!(named, Some((tenant.clone(), artifact)));
         let manifest = space.manifest(&tenant, &artifact);
+        assert_eq!(space.artifact_of_body(manifest.as_str()), None);
         assert_eq!(
             space.artifact_of_manifest(&tenant, &session, manifest.as_str()),
             Some(artifact.artifact_id)

@@ -8,6 +8,7 @@
 mod support {
     pub(crate) mod app;
     pub(crate) mod chaotic;
+    pub(crate) mod collection;
     pub(crate) mod contract;
     pub(crate) mod crash;
     pub(crate) mod leases;
@@ -35,6 +36,10 @@ mod client_python;
 mod conformance;
 mod decision_budget;
 mod decision_faults;
+mod gc_collect;
+mod gc_erase;
+mod gc_faults;
+mod gc_service;
 mod http_access;
 mod http_audit;
 mod http_bad_input;

@@ -21,6 +21,7 @@ use http::header;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use s3s::auth::SimpleAuth;
+use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::S3ServiceBuilder;
 use spillbox::clock::{SharedClock, SystemClock};
 use spillbox::store::s3::{S3Settings, S3Store};
@@ -66,6 +67,7 @@ pub(crate) struct S3ServerBuilder {
     versioning: BucketVersioning,
     clock: SharedClock,
     page_keys: usize,
+    any_signing_time: bool,
 }
 
 impl S3ServerBuilder {
@@ -87,6 +89,13 @@ impl S3ServerBuilder {
         self
     }
 
+    /// Takes signatures of any date: a test that moves the server's clock by days moves the client's
+    /// signing time with it, since the client follows the server's `Date`.
+    pub(crate) fn any_signing_time(mut self) -> Self {
+        self.any_signing_time = true;
+        self
+    }
+
     /// Entries of a listing page at most; 1,000 unless told.
     pub(crate) fn page_keys(mut self, page_keys: usize) -> Self {
         self.page_keys = page_keys;
@@ -103,6 +112,11 @@ impl S3ServerBuilder {
         ));
         let mut builder = S3ServiceBuilder::new(Operations(Arc::clone(&backend)));
         builder.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
+        if self.any_signing_time {
+            let mut config = S3Config::default();
+            config.presigned_url_max_skew_time_secs = u32::MAX;
+            builder.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
+        }
         S3Server {
             front: Arc::new(Front::new(builder.build(), backend)),
             listeners: Arc::default(),
@@ -118,6 +132,7 @@ impl S3Server {
             versioning: BucketVersioning::Never,
             clock: SystemClock::shared(),
             page_keys: 1_000,
+            any_signing_time: false,
         }
     }
 
@@ -218,6 +233,13 @@ impl S3Server {
     pub(crate) fn total_versions(&self) -> usize {
         let bucket = self.front.backend.bucket();
         bucket.objects.values().map(Vec::len).sum()
+    }
+
+    /// The bytes of every version of every key.
+    pub(crate) fn all_bytes(&self) -> Vec<bytes::Bytes> {
+        let bucket = self.front.backend.bucket();
+        let versions = bucket.objects.values().flatten();
+        versions.map(|version| version.bytes.clone()).collect()
     }
 
     /// Puts bytes there behind everybody's back; no request, no log.

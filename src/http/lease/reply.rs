@@ -103,7 +103,10 @@ impl From<LeaseError> for Problem {
 }
 
 /// What a caller is told of a journal's failure; keys and what the store said are for the log.
-fn journal_problem(error: JournalError, transaction_id: Option<&TransactionId>) -> Problem {
+pub(crate) fn journal_problem(
+    error: JournalError,
+    transaction_id: Option<&TransactionId>,
+) -> Problem {
     let code = error.code();
     match error {
         JournalError::OutcomeUnknown { receipt, cause } => {

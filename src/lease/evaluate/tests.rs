@@ -37,6 +37,7 @@ fn short(verdict: Verdict) -> Short {
             Refusal::ArtifactCondemned(_) => "condemned",
             Refusal::ArtifactDeleted => "deleted",
             Refusal::Leased { .. } => "leased",
+            Refusal::ReferredSince { .. } => "referred since",
             Refusal::NotCondemned => "not condemned",
             Refusal::Suspect => "suspect",
             Refusal::NoSuchRecord { .. } => "no such record",

@@ -220,7 +220,7 @@ impl Appender {
         let mut waiting = Vec::new();
         while let Some(request) = self.queue.pop_front() {
             let has_conflict = self.site.has_conflict();
-            if has_conflict && matches!(request.operation, Operation::Condemn(_)) {
+            if has_conflict && request.operation.is_destructive() {
                 request.answer(Err(JournalError::Refused(Refusal::Suspect)));
                 continue;
             }

@@ -14,11 +14,7 @@ use crate::store::listing::SortedKeys;
 use crate::store::local::content::etag_of;
 use crate::store::local::fault::Fault;
 use crate::store::local::tree::{MARK, Tree, enter, entries, modified, open_file};
-use crate::store::{ETag, Listed, StoreError};
-
-/// The ETag listed for something that has an object's name and is no regular file: no object has it.
-/// Such a key is listed, so that a collector meets and reports it; reading it is denied.
-const NO_OBJECT: &str = "\"denied\"";
+use crate::store::{ETag, Listed, StoreError, UNREADABLE_ETAG};
 
 /// A walk over the keys that begin with a prefix.
 #[derive(Debug)]
@@ -145,7 +141,7 @@ impl<'a> Walk<'a> {
                         Err(Errno::NOENT) => return Ok(None),
                         Ok(_) | Err(_) => return Err(fault),
                     };
-                (0, ETag(NO_OBJECT.to_owned()), stat)
+                (0, ETag(UNREADABLE_ETAG.to_owned()), stat)
             }
         };
         Ok(Some(Listed {
