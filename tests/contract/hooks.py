@@ -1,13 +1,14 @@
 """Takes from random valid requests what cannot be right by chance.
 
-A digest is the one of the body, a cursor is one that the service gave, and a page of lines begins in
-one way: random requests of the right form are refused, rightly, and would leave hardly any save, search
+A digest is the one of the body, a cursor is one that the service gave, a profile is one that there is,
+and a page of lines begins in one way: random requests of the right form are refused, rightly, and would leave hardly any save, search
 or page to be tried. Invalid requests stay as they are.
 """
 
 import schemathesis
 
 GIVEN_CURSORS = set()
+PROFILES = {"default", "workbuddy", "claude-code", "tiny-claw", "dsh", "hermes"}
 
 
 @schemathesis.hook
@@ -19,6 +20,8 @@ def before_call(context, case, kwargs):
     # Only one of these may be given.
     for name in [name for name in ("offset", "from_end", "byte_offset") if name in case.query][1:]:
         del case.query[name]
+    if case.query.get("profile", "default") not in PROFILES:
+        del case.query["profile"]
     cursor = case.query.get("cursor")
     if not isinstance(cursor, str) or cursor not in GIVEN_CURSORS:
         case.query.pop("cursor", None)
