@@ -34,12 +34,12 @@ operations! {
     ClearJournal = "clear_journal" needs Admin,
     /// Makes a lease hold.
     Commit = "commit" needs Lease,
+    /// Erases an artifact.
+    Erase = "erase" needs Gc,
     /// Moves a lease's end.
     Extend = "extend" needs Lease,
     /// One lease.
     GetLease = "get_lease" needs Read,
-    /// Erases an artifact.
-    Erase = "erase" needs Gc,
     /// Searches an artifact.
     Grep = "grep" needs Read,
     /// Keeps an artifact without end.
