@@ -12,6 +12,7 @@
 //! | `v1/t/{tenant}/d/{skey}/{turn_hash}[.{n}]` | turn decision | once | with the session's retirement |
 //! | `v1/t/{tenant}/j/{skey}/{seq:020}` | journal record | once | with the session's retirement |
 //! | `v1/t/{tenant}/k/{skey}/{u64::MAX-seq:020}` | checkpoint | once | with the session's retirement |
+//! | `v1/gc/reconciliation.json` | what the last reconciliation of all leases left | overwritten | never |
 //! | `v1/gc/plans/{plan_id}/…`, `v1/gc/reports/…` | plans and reports | once | expired by the collector |
 //!
 //! No caller text but the tenant (strict pattern) ever stands in a key: no path can be injected, no
@@ -180,6 +181,16 @@ impl KeySpace {
     /// The prefix of all bodies of a tenant.
     pub fn all_bodies(&self, tenant: &Tenant) -> String {
         format!("{}v1/t/{tenant}/b/", self.prefix)
+    }
+
+    /// The prefix of all journals of a tenant, one common prefix for each session that has one.
+    pub fn all_journals(&self, tenant: &Tenant) -> String {
+        format!("{}v1/t/{tenant}/j/", self.prefix)
+    }
+
+    /// What the last reconciliation of the whole store left behind.
+    pub fn reconciliation(&self) -> Key {
+        self.build(format_args!("gc/reconciliation.json"))
     }
 
     /// Reads tenant and artifact off a body key; `None` for a key that is not one.
