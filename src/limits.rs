@@ -376,6 +376,9 @@ pub const RECONCILE_PARALLEL: usize = 8;
 /// Time of a reconciliation unless asked otherwise.
 pub const RECONCILE_DEADLINE: Duration = Duration::from_secs(10 * 60);
 
+/// How often a replica that is scraped looks at what the last reconciliation left: one GET.
+pub const RECONCILIATION_WATCH_INTERVAL: Duration = Duration::from_secs(60);
+
 /// Leases of a reconciliation unless asked otherwise.
 pub const RECONCILE_LIMIT: usize = 10_000;
 

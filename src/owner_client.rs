@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use http::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_MATCH};
@@ -24,6 +25,7 @@ use crate::limits::{MAX_OWNER_REPLY_BYTES, OWNER_CONNECT_TIMEOUT, OWNER_DEADLINE
 use crate::settings::Settings;
 
 pub mod address;
+pub mod check;
 
 use self::address::is_public;
 
@@ -55,6 +57,7 @@ pub enum OwnerSetupError {
 pub struct Endpoint {
     client: reqwest::Client,
     base: String,
+    deadline: Duration,
 }
 
 impl fmt::Debug for Endpoint {
@@ -66,6 +69,13 @@ impl fmt::Debug for Endpoint {
 /// The configured owners, each at its own endpoint.
 #[derive(Debug)]
 pub struct OwnerClient(BTreeMap<OwnerName, Endpoint>);
+
+impl OwnerClient {
+    /// Asks each owner at its endpoint.
+    pub const fn new(endpoints: BTreeMap<OwnerName, Endpoint>) -> Self {
+        Self(endpoints)
+    }
+}
 
 /// Returns the owners of the settings and the way to ask them. No request is made.
 ///
@@ -82,7 +92,7 @@ pub fn owners(settings: &Settings) -> Result<Owners, OwnerSetupError> {
     }
     Ok(Owners {
         modes: settings.owner_modes(),
-        link: Arc::new(OwnerClient(endpoints)),
+        link: Arc::new(OwnerClient::new(endpoints)),
     })
 }
 
@@ -135,7 +145,6 @@ impl Endpoint {
                 .redirect(reqwest::redirect::Policy::none())
                 .no_proxy()
                 .connect_timeout(OWNER_CONNECT_TIMEOUT)
-                .timeout(OWNER_DEADLINE)
                 .dns_resolver(Arc::new(CheckedResolver { allow_private }))
                 .user_agent(concat!("spillbox/", env!("CARGO_PKG_VERSION")))
         };
@@ -151,12 +160,20 @@ impl Endpoint {
         Ok(Self {
             client,
             base: parsed.as_str().trim_end_matches('/').to_owned(),
+            deadline: OWNER_DEADLINE,
         })
+    }
+
+    /// Waits for so long for each answer, all of it included.
+    #[must_use]
+    pub fn within(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
     }
 
     /// Looks at a transaction.
     pub async fn observe(&self, transaction: &TransactionId) -> OwnerReply {
-        ask(self.request(Method::GET, transaction, "")).await
+        self.ask(self.request(Method::GET, transaction, "")).await
     }
 
     /// Asks for a seal at a generation; the transaction's claim goes with it, for owners that compare.
@@ -165,18 +182,38 @@ impl Endpoint {
             return OwnerReply::Lost("the generation cannot stand in a header".to_owned());
         };
         let request = self.request(Method::PUT, &question.transaction_id, "/seal");
-        ask(with_json(request, question).header(IF_MATCH, tag)).await
+        self.ask(with_json(request, question).header(IF_MATCH, tag))
+            .await
     }
 
     /// Publishes, on a test endpoint (`spillbox owner check`).
     pub async fn publish(&self, question: &Question) -> OwnerReply {
         let request = self.request(Method::PUT, &question.transaction_id, "");
-        ask(with_json(request, question)).await
+        self.ask(with_json(request, question)).await
     }
 
     /// Removes, on a test endpoint (`spillbox owner check`).
     pub async fn remove(&self, transaction: &TransactionId) -> OwnerReply {
-        ask(self.request(Method::DELETE, transaction, "")).await
+        self.ask(self.request(Method::DELETE, transaction, ""))
+            .await
+    }
+
+    async fn ask(&self, request: RequestBuilder) -> OwnerReply {
+        let asked = async {
+            let mut response = request.send().await?;
+            let (status, etag) = (response.status().as_u16(), only_etag(response.headers()));
+            Ok(match read(&mut response).await? {
+                Some(body) => OwnerReply::Answered { status, etag, body },
+                None => OwnerReply::Lost(format!(
+                    "the owner's answer is longer than {MAX_OWNER_REPLY_BYTES} bytes"
+                )),
+            })
+        };
+        match tokio::time::timeout(self.deadline, asked).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(error)) => OwnerReply::Lost(said(&error)),
+            Err(_) => OwnerReply::Lost("the owner did not answer in time".to_owned()),
+        }
     }
 
     fn request(&self, method: Method, transaction: &TransactionId, rest: &str) -> RequestBuilder {
@@ -201,24 +238,6 @@ fn is_base(url: &Url) -> bool {
         && url.fragment().is_none()
 }
 
-async fn ask(request: RequestBuilder) -> OwnerReply {
-    let asked = async {
-        let mut response = request.send().await?;
-        let (status, etag) = (response.status().as_u16(), only_etag(response.headers()));
-        Ok(match read(&mut response).await? {
-            Some(body) => OwnerReply::Answered { status, etag, body },
-            None => OwnerReply::Lost(format!(
-                "the owner's answer is longer than {MAX_OWNER_REPLY_BYTES} bytes"
-            )),
-        })
-    };
-    match tokio::time::timeout(OWNER_DEADLINE, asked).await {
-        Ok(Ok(reply)) => reply,
-        Ok(Err(error)) => OwnerReply::Lost(said(&error)),
-        Err(_) => OwnerReply::Lost(too_late()),
-    }
-}
-
 /// Reads the body; `None` where it is longer than any answer. What follows is not read.
 async fn read(response: &mut Response) -> Result<Option<Vec<u8>>, reqwest::Error> {
     let mut body = Vec::new();
@@ -237,11 +256,6 @@ fn only_etag(headers: &HeaderMap) -> Option<String> {
     tags.next().is_none().then_some(tag)
 }
 
-fn too_late() -> String {
-    let seconds = OWNER_DEADLINE.as_secs();
-    format!("the owner did not answer within {seconds} s")
-}
-
 /// What went wrong, without the URL.
 fn said(error: &reqwest::Error) -> String {
     let mut source = error.source();
@@ -251,9 +265,7 @@ fn said(error: &reqwest::Error) -> String {
         }
         source = cause.source();
     }
-    if error.is_timeout() {
-        too_late()
-    } else if error.is_connect() {
+    if error.is_connect() {
         "the owner cannot be reached".to_owned()
     } else {
         "the owner's answer was cut off or is no HTTP".to_owned()

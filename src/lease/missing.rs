@@ -20,6 +20,16 @@ pub enum MissingPart {
     Body,
 }
 
+impl MissingPart {
+    /// Returns the word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Manifest => "manifest",
+            Self::Body => "body",
+        }
+    }
+}
+
 /// Looks for an artifact's manifest and body, and names what is absent. What is there and cannot be
 /// understood is not absent: reads and verifications say so.
 ///

@@ -7,6 +7,7 @@
 
 mod journal;
 mod listed;
+mod owners;
 mod policy;
 mod pure;
 
@@ -59,6 +60,7 @@ fn run(vector: &Vector) -> Option<anyhow::Result<()>> {
     pure::run(vector)
         .or_else(|| policy::run(vector))
         .or_else(|| journal::run(vector))
+        .or_else(|| owners::run(vector))
 }
 
 fn load() -> anyhow::Result<Vec<Vector>> {
