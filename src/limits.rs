@@ -370,6 +370,9 @@ pub const OWNER_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of an owner's answer: a state, a name of up to 1 KiB and a digest, with room for more members.
 pub const MAX_OWNER_REPLY_BYTES: usize = 64 << 10;
 
+/// Questions to owners that one process has on the way at once.
+pub const OWNER_QUESTIONS: usize = 32;
+
 /// Leases of one session that a reconciliation works on at once: owners are other people's services.
 pub const RECONCILE_PARALLEL: usize = 8;
 

@@ -17,11 +17,14 @@ use http::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_MATCH};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Method, RequestBuilder, Response, Url};
+use tokio::sync::Semaphore;
 
 use crate::lease::leases::Owners;
 use crate::lease::names::{OwnerGeneration, OwnerName, TransactionId};
 use crate::lease::owner::{OwnerLink, OwnerReply, Question};
-use crate::limits::{MAX_OWNER_REPLY_BYTES, OWNER_CONNECT_TIMEOUT, OWNER_DEADLINE};
+use crate::limits::{
+    MAX_OWNER_REPLY_BYTES, OWNER_CONNECT_TIMEOUT, OWNER_DEADLINE, OWNER_QUESTIONS,
+};
 use crate::settings::Settings;
 
 pub mod address;
@@ -66,14 +69,39 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// The configured owners, each at its own endpoint.
+/// The configured owners, each at its own endpoint. Questions have places: callers cannot make this
+/// process flood an owner.
 #[derive(Debug)]
-pub struct OwnerClient(BTreeMap<OwnerName, Endpoint>);
+pub struct OwnerClient {
+    endpoints: BTreeMap<OwnerName, Endpoint>,
+    places: Semaphore,
+}
 
 impl OwnerClient {
     /// Asks each owner at its endpoint.
-    pub const fn new(endpoints: BTreeMap<OwnerName, Endpoint>) -> Self {
-        Self(endpoints)
+    pub fn new(endpoints: BTreeMap<OwnerName, Endpoint>) -> Self {
+        Self {
+            endpoints,
+            places: Semaphore::new(OWNER_QUESTIONS),
+        }
+    }
+
+    /// Asks an owner as soon as there is a place.
+    async fn ask(
+        &self,
+        owner: &OwnerName,
+        question: impl AsyncFnOnce(&Endpoint) -> OwnerReply,
+    ) -> OwnerReply {
+        let Some(endpoint) = self.endpoints.get(owner) else {
+            return OwnerReply::Lost("the owner has no base_url".to_owned());
+        };
+        let place = tokio::time::timeout(endpoint.deadline, self.places.acquire()).await;
+        match place {
+            Ok(Ok(_place)) => question(endpoint).await,
+            Ok(Err(_)) | Err(_) => {
+                OwnerReply::Lost("too many questions to owners are waiting".to_owned())
+            }
+        }
     }
 }
 
@@ -99,14 +127,13 @@ pub fn owners(settings: &Settings) -> Result<Owners, OwnerSetupError> {
 #[async_trait]
 impl OwnerLink for OwnerClient {
     fn knows(&self, owner: &OwnerName) -> bool {
-        self.0.contains_key(owner)
+        self.endpoints.contains_key(owner)
     }
 
     async fn observe(&self, owner: &OwnerName, question: &Question) -> OwnerReply {
-        match self.0.get(owner) {
-            Some(endpoint) => endpoint.observe(&question.transaction_id).await,
-            None => OwnerReply::Lost("the owner has no base_url".to_owned()),
-        }
+        let transaction = &question.transaction_id;
+        let look = async |endpoint: &Endpoint| endpoint.observe(transaction).await;
+        self.ask(owner, look).await
     }
 
     async fn seal(
@@ -115,10 +142,9 @@ impl OwnerLink for OwnerClient {
         question: &Question,
         generation: &OwnerGeneration,
     ) -> OwnerReply {
-        match self.0.get(owner) {
-            Some(endpoint) => endpoint.seal(question, generation.as_str()).await,
-            None => OwnerReply::Lost("the owner has no base_url".to_owned()),
-        }
+        let generation = generation.as_str();
+        let seal = async |endpoint: &Endpoint| endpoint.seal(question, generation).await;
+        self.ask(owner, seal).await
     }
 }
 

@@ -260,7 +260,10 @@ impl Leases {
         let first = link.observe(owner, &question).await.observation(name);
         let generation = match judge(&claim, is_committed, first) {
             Verdict::Seal(generation) => generation,
-            decided => return decided,
+            decided @ (Verdict::Commit(_)
+            | Verdict::Abort(_)
+            | Verdict::Release
+            | Verdict::Stay(_)) => return decided,
         };
         let sealed = link.seal(owner, &question, &generation).await.sealing(name);
         let conflict = |why| Finding::new(Status::PendingConflict, why);
@@ -290,7 +293,10 @@ impl Leases {
             Verdict::Stay(finding) if finding.status == Status::PendingUnknown => {
                 Verdict::Stay(stays)
             }
-            decided => decided,
+            decided @ (Verdict::Commit(_)
+            | Verdict::Abort(_)
+            | Verdict::Release
+            | Verdict::Stay(_)) => decided,
         }
     }
 

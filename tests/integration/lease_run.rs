@@ -140,7 +140,9 @@ async fn a_run_is_bounded_and_says_so() {
     let tenant = Tenant::default();
     let saved = save(&world.library(), &tenant, "s").await;
     for n in 0..6 {
-        prepare(&leases, &tenant, &format!("t{n}"), &saved).await;
+        // By a replica that has just looked at the store's clock.
+        let owner = self::leases(&world, Owners::default());
+        prepare(&owner, &tenant, &format!("t{n}"), &saved).await;
         world.clock.advance(SignedDuration::from_mins(10));
     }
     let all = RunRequest::new(JournalScope::Session {

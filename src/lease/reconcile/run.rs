@@ -360,7 +360,9 @@ impl Leases {
                     _ if lease.intent.owner.is_hold() => {
                         Finding::new(Status::Skipped, Why::HoldHasNoOwner)
                     }
-                    _ => Finding::new(Status::AlreadyCommitted, Why::OwnerConfirmedReference),
+                    Phase::Committed | Phase::Aborted(_) | Phase::Released(_) => {
+                        Finding::new(Status::AlreadyCommitted, Why::OwnerConfirmedReference)
+                    }
                 });
                 let line = Line {
                     finding,
