@@ -36,7 +36,7 @@ pub(super) fn plan_json(planned: &Planned) -> Value {
         "server_date": plan.server_date,
         "policy": plan.policy,
         "scope": plan.scope,
-        "alarms": planned.alarms,
+        "alarms": plan.alarms,
     })
 }
 
@@ -99,7 +99,7 @@ pub(super) fn plan(planned: &Planned, is_explained: bool) -> String {
             }
         }
     }
-    for alarm in &planned.alarms {
+    for alarm in &plan.alarms {
         let (status, reason) = (alarm.status, alarm.reason);
         add(format_args!(
             "alarm {} {} {status} {reason}",
