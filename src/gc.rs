@@ -15,6 +15,7 @@
 pub mod apply;
 pub mod classify;
 pub mod collector;
+pub mod document;
 pub mod erase;
 pub mod expiry;
 pub mod identity;

@@ -100,7 +100,8 @@ impl Collector {
         store_clock::read(&*self.store, &self.keys, &*self.clock, &*self.ids).await
     }
 
-    pub(in crate::gc) fn fresh_id(&self) -> Uuid {
+    /// Returns a fresh name of a plan.
+    pub fn fresh_id(&self) -> Uuid {
         self.ids.uuid(self.clock.now())
     }
 
