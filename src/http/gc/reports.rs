@@ -39,7 +39,7 @@ pub(crate) async fn show(
     let page = Page {
         offset: query.number("offset", 0..=u64::MAX)?.map_or(0, number),
         limit: query
-            .number("limit", 0..=MAX_REPORTED)?
+            .number("limit", 1..=MAX_REPORTED)?
             .map_or(FIRST_PAGE.limit, number),
     };
     let job = caller
