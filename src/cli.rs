@@ -2,7 +2,7 @@
 //!
 //! Data goes to standard output, everything else to standard error. Exit status: 0 done, 1 failure,
 //! 2 wrong usage, 3 done with restrictions or something left for later, 4 refused by a safety check; `run`
-//! has its command's.
+//! has its command's, `scrub` adds 5 for damage to what is referred to.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -40,6 +40,7 @@ pub mod progress;
 pub mod put;
 pub mod rm;
 pub mod run;
+pub mod scrub;
 pub mod serve;
 pub mod stat;
 pub mod steady;
@@ -49,6 +50,7 @@ pub mod token;
 pub mod transport;
 pub mod upload;
 pub mod usage;
+pub mod why;
 
 /// Reads that nobody waits for any more (a terminal, say) must not hold up the end of the process.
 const RUNTIME_END: Duration = Duration::from_millis(100);
@@ -102,6 +104,10 @@ pub enum Command {
     Rm(rm::RmArgs),
     /// Collect what nothing refers to
     Gc(gc::GcArgs),
+    /// Say why an artifact stays or goes
+    Why(why::WhyArgs),
+    /// Read bodies back, and look for leases whose artifact is gone
+    Scrub(scrub::ScrubArgs),
     /// Decide the result of a harness's tool call, in the harness's own JSON
     Hook(hook::HookArgs),
     /// Find out by trying whether a store can be trusted
@@ -166,6 +172,14 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
         Command::Gc(args) => {
             start_logs(LevelFilter::OFF)?;
             Box::pin(gc::run(args, variables.store.as_deref())).await
+        }
+        Command::Why(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(why::run(args, variables.store.as_deref())).await
+        }
+        Command::Scrub(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(scrub::run(args, variables.store.as_deref())).await
         }
         Command::Rm(args) => {
             let command = async |transport: &_| rm::run(args, transport).await;

@@ -535,3 +535,55 @@ pub const AS_OF_MARGIN: Duration = Duration::from_secs(10 * 60);
 /// The most that a harness's hook reads of one event: the output of a tool as a JSON string, of up to 64 MiB
 /// even where each of its bytes is escaped by another. It is held as it came and parsed, one after the other.
 pub const MAX_HOOK_INPUT_BYTES: usize = 160 << 20;
+
+/// Sessions that a sweep works on at once.
+pub const GC_PARALLEL_SESSIONS: usize = 8;
+
+/// Sessions that a sweep knows at once: names of 16 bytes.
+pub const GC_SESSION_BATCH: usize = 256;
+
+/// Plans stay this long by the store's clock: a week in which they may be applied, and another in which
+/// their reports can be compared with them.
+pub const GC_PLAN_KEPT: Duration = Duration::from_secs(14 * 24 * 3600);
+
+/// Reports stay this long by the store's clock.
+pub const GC_REPORT_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+
+/// Scratch objects that their writer left behind stay this long; none is in use for more than minutes.
+pub const PROBE_KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// Objects that one run expires; the next one takes the rest.
+pub const GC_EXPIRED_MOST: u64 = 10_000;
+
+/// Collections of one replica that callers have under way: each holds a plan in memory.
+pub const MAX_GC_JOBS: usize = 2;
+
+/// Ends of collections that one replica remembers for those who ask later; the store remembers the rest.
+pub const GC_JOBS_REMEMBERED: usize = 32;
+
+/// How long a request waits for its collection before it is answered 202: below what proxies allow.
+pub const GC_JOB_WAIT: Duration = Duration::from_secs(10);
+
+/// The longest that a caller may have it wait.
+pub const MAX_GC_JOB_WAIT: Duration = Duration::from_secs(50);
+
+/// What a request about a plan is at most.
+pub const MAX_GC_REQUEST_BYTES: usize = 64 << 10;
+
+/// Artifacts of one page of a report.
+pub const MAX_REPORTED: u64 = 1_000;
+
+/// Erasures of one replica at once; each sends a request at a time.
+pub const MAX_CONCURRENT_ERASURES: usize = 16;
+
+/// Artifacts that a scrub reads unless it is told otherwise.
+pub const SCRUB_SAMPLE: usize = 1_000;
+
+/// Bytes per second that a scrub reads unless it is told otherwise: a fraction of one connection.
+pub const SCRUB_BYTES_PER_SECOND: u64 = 32 << 20;
+
+/// Findings of a scrub that are named one by one; all of them are counted.
+pub const SCRUB_FINDINGS: usize = 10_000;
+
+/// Examples of each reason that an explanation names.
+pub const GC_EXAMPLES: usize = 5;

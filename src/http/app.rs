@@ -18,7 +18,10 @@ use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::auth::Authenticator;
 use crate::gc::collector::{Collector, Fence};
+use crate::gc::policy::PolicySettings;
 use crate::http::audit::AuditSink;
+use crate::http::gc::jobs::Jobs;
+use crate::http::gc::{plans, reports};
 use crate::http::host_policy::{HostPolicy, refuse_foreign};
 use crate::http::lease::{change, hold, list as leases, prepare};
 use crate::http::metrics::Metrics;
@@ -86,6 +89,14 @@ pub mod path {
     pub const VERIFY_JOURNAL: &str = "/v1/sessions/{session}/journal/verify";
     /// Ends its being suspect.
     pub const CLEAR_JOURNAL: &str = "/v1/sessions/{session}/journal/clear";
+    /// Makes a plan of what may go.
+    pub const GC_PLANS: &str = "/v1/gc/plans";
+    /// One plan.
+    pub const GC_PLAN: &str = "/v1/gc/plans/{id}";
+    /// Deletes what it proposes.
+    pub const GC_APPLY: &str = "/v1/gc/plans/{id}/apply";
+    /// What that did.
+    pub const GC_REPORT: &str = "/v1/gc/reports/{id}";
     /// Whether the process runs.
     pub const LIVEZ: &str = "/livez";
     /// The same, under the name that some platforms ask for.
@@ -131,6 +142,10 @@ fn routes(state: &AppState) -> Vec<Route> {
         at(path::JOURNAL).get(Operation::Journal, journal::head),
         at(path::VERIFY_JOURNAL).post(Operation::VerifyJournal, journal::verify),
         at(path::CLEAR_JOURNAL).post(Operation::ClearJournal, journal::clear),
+        at(path::GC_PLANS).post(Operation::GcPlan, plans::make),
+        at(path::GC_PLAN).get(Operation::GcShowPlan, plans::show),
+        at(path::GC_APPLY).post(Operation::GcApply, plans::apply),
+        at(path::GC_REPORT).get(Operation::GcReport, reports::show),
         at(path::LIVEZ).public(health::livez),
         at(path::HEALTHZ).public(health::livez),
         at(path::READYZ).public(health::readyz),
@@ -215,6 +230,8 @@ struct Shared {
     metrics: Metrics,
     request_limits: OnceLock<RequestLimits>,
     drains: TaskTracker,
+    jobs: Jobs,
+    gc_settings: OnceLock<PolicySettings>,
     profiles: OnceLock<Profiles>,
 }
 
@@ -224,6 +241,22 @@ impl AppState {
         if self.0.profiles.set(profiles).is_err() {
             tracing::warn!("the service has profiles already; it keeps those");
         }
+    }
+
+    /// Sets times of collections that are asked for here; the first call counts.
+    pub fn collect_by(&self, settings: PolicySettings) {
+        if self.0.gc_settings.set(settings).is_err() {
+            tracing::warn!("the service has settings for collections already; it keeps those");
+        }
+    }
+
+    pub(crate) fn gc_settings(&self) -> PolicySettings {
+        *self.0.gc_settings.get_or_init(PolicySettings::default)
+    }
+
+    /// What goes on after its request is answered.
+    pub(crate) fn jobs(&self) -> &Jobs {
+        &self.0.jobs
     }
 
     pub(crate) fn profiles(&self) -> Profiles {
@@ -249,6 +282,8 @@ impl AppState {
             metrics: Metrics::new(),
             request_limits: OnceLock::new(),
             drains: TaskTracker::new(),
+            jobs: Jobs::default(),
+            gc_settings: OnceLock::new(),
             profiles: OnceLock::new(),
         }))
     }
@@ -280,12 +315,18 @@ impl AppState {
     /// Gives the service its store, the journals there, and the strongest delete fence that the store was
     /// seen to honour; the first one stays.
     pub fn open_fenced(&self, library: Library, journals: Journals, fence: Fence) {
+        let collector = Collector::of(&library, journals.clone(), fence);
+        self.open_collected(library, journals, collector);
+    }
+
+    /// Gives the service its store, the journals there, and what erases and collects there, with credentials
+    /// of its own perhaps; the first one stays.
+    pub fn open_collected(&self, library: Library, journals: Journals, collector: Collector) {
         let options = LeaseOptions {
             is_read_only: library.options().is_read_only,
             owners: self.0.callers.owners.clone(),
         };
-        let leases = Leases::new(library.clone(), journals.clone(), options);
-        let collector = Collector::of(&library, journals, fence);
+        let leases = Leases::new(library.clone(), journals, options);
         let opened = Opened {
             read_back: ReadBack::starting(Arc::clone(library.clock())),
             library,
@@ -322,8 +363,10 @@ impl AppState {
         self.0.opened.get().map(|opened| &opened.read_back)
     }
 
-    /// Waits until everything that outlives its request is over: saves, aborts, appends.
+    /// Waits until everything that outlives its request is over: saves, aborts, appends, erasures.
+    /// Collections are cut off.
     pub async fn drain(&self) {
+        self.0.jobs.drain().await;
         if let Some(Opened {
             library, leases, ..
         }) = self.0.opened.get()

@@ -25,6 +25,8 @@ macro_rules! metrics {
 metrics! {
     BUILD_INFO: Gauge = "spillbox_build_info", "1; the label is the version";
     FAILURES: Counter = "spillbox_failures_total", "Requests answered with an error, by its code";
+    GC_ARTIFACTS: Counter = "spillbox_gc_artifacts_total",
+        "Artifacts that applied plans have decided about, by status";
     READ_BACK_BYTES: Counter = "spillbox_read_back_bytes_total",
         "Bytes of successful replies below a locator, by route";
     READY: Gauge = "spillbox_ready", "1 while /readyz says yes";
