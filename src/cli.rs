@@ -29,15 +29,18 @@ pub mod gc;
 pub mod get;
 pub mod grep;
 pub mod hook;
+pub mod job_store;
 pub mod journal;
 pub mod lines;
 pub mod ls;
 pub mod outline;
 pub mod output;
+pub mod owner;
 pub mod path;
 pub mod profiles;
 pub mod progress;
 pub mod put;
+pub mod reconcile;
 pub mod rm;
 pub mod run;
 pub mod scrub;
@@ -108,6 +111,10 @@ pub enum Command {
     Why(why::WhyArgs),
     /// Read bodies back, and look for leases whose artifact is gone
     Scrub(scrub::ScrubArgs),
+    /// Find out what became of leases whose owners did not say so
+    Reconcile(Box<reconcile::ReconcileArgs>),
+    /// Try a memory system's endpoint against the contract for owners of leases
+    Owner(owner::OwnerArgs),
     /// Decide the result of a harness's tool call, in the harness's own JSON
     Hook(hook::HookArgs),
     /// Find out by trying whether a store can be trusted
@@ -180,6 +187,14 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
         Command::Scrub(args) => {
             start_logs(LevelFilter::OFF)?;
             Box::pin(scrub::run(args, variables.store.as_deref())).await
+        }
+        Command::Reconcile(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(reconcile::run(args, variables.store.as_deref())).await
+        }
+        Command::Owner(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(owner::run(args)).await
         }
         Command::Rm(args) => {
             let command = async |transport: &_| rm::run(args, transport).await;

@@ -3,7 +3,6 @@
 //! No handler depends on a socket, so that the command line calls the same router in its own process
 //! (`tower::ServiceExt::oneshot`) when it works straight on a store.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +22,7 @@ use crate::http::audit::AuditSink;
 use crate::http::gc::jobs::Jobs;
 use crate::http::gc::{plans, reports};
 use crate::http::host_policy::{HostPolicy, refuse_foreign};
-use crate::http::lease::{change, hold, list as leases, prepare};
+use crate::http::lease::{change, hold, list as leases, prepare, reconcile};
 use crate::http::metrics::Metrics;
 use crate::http::operation::Operation;
 use crate::http::rate_limit::RequestLimits;
@@ -36,10 +35,8 @@ use crate::http::{
     results, save, stat, turns, with_fallbacks,
 };
 use crate::ids::Tenant;
-use crate::lease::entry::OwnerMode;
 use crate::lease::journals::Journals;
-use crate::lease::leases::{LeaseOptions, Leases};
-use crate::lease::names::OwnerName;
+use crate::lease::leases::{LeaseOptions, Leases, Owners};
 use crate::limits::MAX_CONCURRENT_WALKS;
 use crate::policy::profiles::Profiles;
 
@@ -81,6 +78,8 @@ pub mod path {
     pub const RELEASE: &str = "/v1/sessions/{session}/leases/{txn}/release";
     /// The owner keeps them longer.
     pub const EXTEND: &str = "/v1/sessions/{session}/leases/{txn}/extend";
+    /// Finds out what became of it.
+    pub const RECONCILE: &str = "/v1/sessions/{session}/leases/{txn}/reconcile";
     /// Makes an unknown outcome final.
     pub const RESOLVE: &str = "/v1/sessions/{session}/leases/{txn}/resolve";
     /// Where a session's journal ends.
@@ -138,6 +137,7 @@ fn routes(state: &AppState) -> Vec<Route> {
         at(path::ABORT).post(Operation::Abort, change::abort),
         at(path::RELEASE).post(Operation::Release, change::release),
         at(path::EXTEND).post(Operation::Extend, change::extend),
+        at(path::RECONCILE).post(Operation::Reconcile, reconcile::reconcile),
         at(path::RESOLVE).post(Operation::Resolve, change::resolve),
         at(path::JOURNAL).get(Operation::Journal, journal::head),
         at(path::VERIFY_JOURNAL).post(Operation::VerifyJournal, journal::verify),
@@ -194,8 +194,8 @@ pub struct CallerRules {
     pub host_policy: Option<HostPolicy>,
     /// Where a line about each of their operations goes.
     pub audit: Option<AuditSink>,
-    /// In which order each configured owner of leases publishes.
-    pub owners: BTreeMap<OwnerName, OwnerMode>,
+    /// The configured owners of leases.
+    pub owners: Owners,
 }
 
 impl CallerRules {
@@ -206,7 +206,7 @@ impl CallerRules {
             default_means,
             host_policy: None,
             audit: None,
-            owners: BTreeMap::new(),
+            owners: Owners::default(),
         }
     }
 }

@@ -68,6 +68,8 @@ operations! {
     Prepare = "prepare" needs Lease,
     /// The bytes of an artifact, or their headers.
     Read = "read" needs Read,
+    /// Finds out what became of a lease.
+    Reconcile = "reconcile" needs Lease,
     /// What a memory may keep of an artifact.
     Reference = "reference" needs Read,
     /// Ends a committed lease.
