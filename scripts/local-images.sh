@@ -98,5 +98,6 @@ EOF
 seaweedfs & pids="$!"
 caddy & pids="$pids $!"
 curl_and_shell & pids="$pids $!"
-say "$(scripts/image.sh spillbox-local:dev)"
+scripts/image.sh spillbox-local:dev >/dev/null
+say spillbox-local:dev
 for pid in $pids; do wait "$pid"; done
