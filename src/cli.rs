@@ -28,7 +28,9 @@ pub mod failure;
 pub mod gc;
 pub mod get;
 pub mod grep;
+pub mod healthcheck;
 pub mod hook;
+pub mod job;
 pub mod job_store;
 pub mod journal;
 pub mod lines;
@@ -119,6 +121,10 @@ pub enum Command {
     Hook(hook::HookArgs),
     /// Find out by trying whether a store can be trusted
     Doctor(doctor::DoctorArgs),
+    /// Ask whether the service of this host is ready: for a container's health check
+    Healthcheck(healthcheck::HealthcheckArgs),
+    /// Run another command for a scheduler, once or again and again
+    Job(job::JobArgs),
     /// Make or hash tokens for the settings of a service
     Token(token::TokenArgs),
 }
@@ -199,6 +205,14 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
         Command::Rm(args) => {
             let command = async |transport: &_| rm::run(args, transport).await;
             ask(&args.connection, Some(&args.locator), &variables, command).await
+        }
+        Command::Healthcheck(args) => {
+            start_logs(LevelFilter::OFF)?;
+            healthcheck::run(args).await
+        }
+        Command::Job(args) => {
+            start_logs(LevelFilter::INFO)?;
+            job::run(args).await
         }
         Command::Token(args) => token::run(args),
         Command::Run(args) => {

@@ -63,7 +63,7 @@ pub struct ServeArgs {
     /// The address of /metrics; none without it
     #[arg(long, value_name = "ADDR:PORT")]
     pub admin_listen: Option<String>,
-    /// A TOML file with settings; spillbox.example.toml explains them
+    /// A TOML file with settings; deploy/config.example.toml explains them
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Append a JSON line about each read and save to a file, or to stdout [default: nowhere]
