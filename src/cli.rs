@@ -32,9 +32,9 @@ pub mod hook;
 pub mod journal;
 pub mod lines;
 pub mod ls;
+pub mod mcp;
 pub mod outline;
 pub mod output;
-pub mod path;
 pub mod profiles;
 pub mod progress;
 pub mod put;
@@ -104,6 +104,8 @@ pub enum Command {
     Gc(gc::GcArgs),
     /// Decide the result of a harness's tool call, in the harness's own JSON
     Hook(hook::HookArgs),
+    /// Serve the tools of the Model Context Protocol over standard input and output
+    Mcp(mcp::McpArgs),
     /// Find out by trying whether a store can be trusted
     Doctor(doctor::DoctorArgs),
     /// Make or hash tokens for the settings of a service
@@ -222,6 +224,10 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             }
             let command = async |transport: &_| journal::run(args, &variables, transport).await;
             ask(args.connection(), None, &variables, command).await
+        }
+        Command::Mcp(args) => {
+            let command = async |transport: &_| mcp::run(args, &variables, transport).await;
+            ask(&args.connection, None, &variables, command).await
         }
         Command::Ls(args) => {
             let command = async |transport: &_| ls::run(args, &variables, transport).await;

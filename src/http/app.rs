@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::Router;
 use axum::http::Method;
 use axum::middleware::from_fn_with_state;
+use axum::{Extension, Router};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -29,7 +29,7 @@ use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
 use crate::http::{
-    bytes, erase, finish, grep, health, journal, lines, list, measure, outline, refused_body,
+    bytes, erase, finish, grep, health, journal, lines, list, mcp, measure, outline, refused_body,
     results, save, stat, turns, with_fallbacks,
 };
 use crate::ids::Tenant;
@@ -37,7 +37,7 @@ use crate::lease::entry::OwnerMode;
 use crate::lease::journals::Journals;
 use crate::lease::leases::{LeaseOptions, Leases};
 use crate::lease::names::OwnerName;
-use crate::limits::MAX_CONCURRENT_WALKS;
+use crate::limits::{MAX_CONCURRENT_MCP_CALLS, MAX_CONCURRENT_WALKS};
 use crate::policy::profiles::Profiles;
 
 /// The paths of this service.
@@ -86,6 +86,8 @@ pub mod path {
     pub const VERIFY_JOURNAL: &str = "/v1/sessions/{session}/journal/verify";
     /// Ends its being suspect.
     pub const CLEAR_JOURNAL: &str = "/v1/sessions/{session}/journal/clear";
+    /// The tools of the Model Context Protocol.
+    pub const MCP: &str = "/mcp";
     /// Whether the process runs.
     pub const LIVEZ: &str = "/livez";
     /// The same, under the name that some platforms ask for.
@@ -131,6 +133,7 @@ fn routes(state: &AppState) -> Vec<Route> {
         at(path::JOURNAL).get(Operation::Journal, journal::head),
         at(path::VERIFY_JOURNAL).post(Operation::VerifyJournal, journal::verify),
         at(path::CLEAR_JOURNAL).post(Operation::ClearJournal, journal::clear),
+        at(path::MCP).post(Operation::Mcp, mcp::answer),
         at(path::LIVEZ).public(health::livez),
         at(path::HEALTHZ).public(health::livez),
         at(path::READYZ).public(health::readyz),
@@ -156,7 +159,10 @@ pub fn router(state: AppState, request_ids: RequestIds) -> Router {
             router.route(route.path, route.into_handlers())
         })
         .with_state(state.clone());
-    let router = with_fallbacks(router).layer(from_fn_with_state(state.clone(), refuse_foreign));
+    let tool_routes = mcp::ToolRoutes(with_fallbacks(router.clone()));
+    let router = with_fallbacks(router)
+        .layer(Extension(tool_routes))
+        .layer(from_fn_with_state(state.clone(), refuse_foreign));
     let drains = state.0.drains.clone();
     let metrics = state.metrics().clone();
     finish(router, request_ids)
@@ -209,6 +215,7 @@ struct Opened {
 struct Shared {
     opened: OnceLock<Opened>,
     walks: Semaphore,
+    mcp_calls: Semaphore,
     callers: CallerRules,
     is_draining: AtomicBool,
     store_health: StoreHealth,
@@ -243,6 +250,7 @@ impl AppState {
         Self(Arc::new(Shared {
             opened: OnceLock::new(),
             walks: Semaphore::new(MAX_CONCURRENT_WALKS),
+            mcp_calls: Semaphore::new(MAX_CONCURRENT_MCP_CALLS),
             callers,
             is_draining: AtomicBool::new(false),
             store_health: StoreHealth::default(),
@@ -331,6 +339,11 @@ impl AppState {
             leases.drain().await;
             library.drain().await;
         }
+    }
+
+    /// Places for messages of the Model Context Protocol.
+    pub(crate) fn mcp_calls(&self) -> &Semaphore {
+        &self.0.mcp_calls
     }
 
     /// Places for verifications.
