@@ -28,16 +28,21 @@ pub mod failure;
 pub mod gc;
 pub mod get;
 pub mod grep;
+pub mod healthcheck;
 pub mod hook;
+pub mod job;
+pub mod job_store;
 pub mod journal;
 pub mod lines;
 pub mod ls;
+pub mod mcp;
 pub mod outline;
 pub mod output;
-pub mod path;
+pub mod owner;
 pub mod profiles;
 pub mod progress;
 pub mod put;
+pub mod reconcile;
 pub mod rm;
 pub mod run;
 pub mod scrub;
@@ -108,10 +113,20 @@ pub enum Command {
     Why(why::WhyArgs),
     /// Read bodies back, and look for leases whose artifact is gone
     Scrub(scrub::ScrubArgs),
+    /// Find out what became of leases whose owners did not say so
+    Reconcile(Box<reconcile::ReconcileArgs>),
+    /// Try a memory system's endpoint against the contract for owners of leases
+    Owner(owner::OwnerArgs),
     /// Decide the result of a harness's tool call, in the harness's own JSON
     Hook(hook::HookArgs),
+    /// Serve the tools of the Model Context Protocol over standard input and output
+    Mcp(mcp::McpArgs),
     /// Find out by trying whether a store can be trusted
     Doctor(doctor::DoctorArgs),
+    /// Ask whether the service of this host is ready: for a container's health check
+    Healthcheck(healthcheck::HealthcheckArgs),
+    /// Run another command for a scheduler, once or again and again
+    Job(job::JobArgs),
     /// Make or hash tokens for the settings of a service
     Token(token::TokenArgs),
 }
@@ -181,9 +196,25 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             start_logs(LevelFilter::OFF)?;
             Box::pin(scrub::run(args, variables.store.as_deref())).await
         }
+        Command::Reconcile(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(reconcile::run(args, variables.store.as_deref())).await
+        }
+        Command::Owner(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(owner::run(args)).await
+        }
         Command::Rm(args) => {
             let command = async |transport: &_| rm::run(args, transport).await;
             ask(&args.connection, Some(&args.locator), &variables, command).await
+        }
+        Command::Healthcheck(args) => {
+            start_logs(LevelFilter::OFF)?;
+            healthcheck::run(args).await
+        }
+        Command::Job(args) => {
+            start_logs(LevelFilter::INFO)?;
+            job::run(args).await
         }
         Command::Token(args) => token::run(args),
         Command::Run(args) => {
@@ -236,6 +267,10 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             }
             let command = async |transport: &_| journal::run(args, &variables, transport).await;
             ask(args.connection(), None, &variables, command).await
+        }
+        Command::Mcp(args) => {
+            let command = async |transport: &_| mcp::run(args, &variables, transport).await;
+            ask(&args.connection, None, &variables, command).await
         }
         Command::Ls(args) => {
             let command = async |transport: &_| ls::run(args, &variables, transport).await;

@@ -91,6 +91,8 @@ error_codes! {
     OutcomeUnknown = "outcome_unknown",
     /// The owner is configured with another mode, or may not be named by callers.
     OwnerModeConflict = "owner_mode_conflict",
+    /// The owner did not seal its absence, so its lease is not aborted.
+    OwnerUnsealed = "owner_unsealed",
     /// The session has another parent, or was created without one.
     ParentConflict = "parent_conflict",
     /// The parent session does not exist, or the caller may not read it.
@@ -155,6 +157,7 @@ impl ErrorCode {
             | Self::GcRefused
             | Self::JournalSuspect
             | Self::OwnerModeConflict
+            | Self::OwnerUnsealed
             | Self::RetentionNotExtended
             | Self::SourceMismatch
             | Self::TransactionConflict
@@ -219,7 +222,8 @@ impl ErrorCode {
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
             | Self::StoreUnavailable
-            | Self::OutcomeUnknown => true,
+            | Self::OutcomeUnknown
+            | Self::OwnerUnsealed => true,
             Self::ArtifactDeleted
             | Self::ArtifactNotFound
             | Self::BodyCorrupt
@@ -279,7 +283,9 @@ impl ErrorCode {
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
             | Self::StoreUnavailable
-            | Self::OutcomeUnknown => false,
+            | Self::OutcomeUnknown
+            // The owner may have sealed although its answer was lost.
+            | Self::OwnerUnsealed => false,
             Self::ArtifactDeleted
             | Self::ArtifactNotFound
             | Self::BodyCorrupt
@@ -341,6 +347,7 @@ impl ErrorCode {
             Self::JournalSuspect => "Journal suspect",
             Self::OutcomeUnknown => "Outcome unknown",
             Self::OwnerModeConflict => "Owner configured otherwise",
+            Self::OwnerUnsealed => "Absence not sealed",
             Self::RetentionNotExtended => "End not later",
             Self::SourceMismatch => "Not this artifact",
             Self::TransactionConflict => "Transaction known with another intent",
@@ -415,6 +422,9 @@ impl ErrorCode {
                 "POST /v1/sessions/{session}/leases/{transaction_id}/resolve with the `seq` and `sha256` of this reply before you rely on either outcome"
             }
             Self::OwnerModeConflict => "leave `mode` out, or name another owner",
+            Self::OwnerUnsealed => {
+                "reconcile the lease, or try again when the owner answers; `force` aborts without it, and a reference that it publishes then is not protected"
+            }
             Self::RetentionNotExtended => {
                 "name a later time, or null for none; the lease keeps the end named in `detail`"
             }

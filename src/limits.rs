@@ -357,6 +357,38 @@ pub const MAX_CHECKPOINT_BYTES: u64 = 64 << 20;
 /// replicas of a store may differ, and signatures are refused beyond this difference anyway.
 pub const EXPIRY_MARGIN: Duration = Duration::from_secs(15 * 60);
 
+/// A lease of an owner that publishes after its commit is aborted when it was not committed for this long.
+/// Its own writers commit within seconds; the time only spares a slow one a refusal.
+pub const COMMIT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// Time for one answer of an owner, all of it included: it looks up one row.
+pub const OWNER_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Time to reach an owner.
+pub const OWNER_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes of an owner's answer: a state, a name of up to 1 KiB and a digest, with room for more members.
+pub const MAX_OWNER_REPLY_BYTES: usize = 64 << 10;
+
+/// Questions to owners that one process has on the way at once.
+pub const OWNER_QUESTIONS: usize = 32;
+
+/// Leases of one session that a reconciliation works on at once: owners are other people's services.
+pub const RECONCILE_PARALLEL: usize = 8;
+
+/// Time of a reconciliation unless asked otherwise.
+pub const RECONCILE_DEADLINE: Duration = Duration::from_secs(10 * 60);
+
+/// How often a replica that is scraped looks at what the last reconciliation left: one GET.
+pub const RECONCILIATION_WATCH_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Leases of a reconciliation unless asked otherwise.
+pub const RECONCILE_LIMIT: usize = 10_000;
+
+/// Committed leases of one session whose owner is asked in one reconciliation unless asked otherwise: a
+/// release that was lost is found within some runs, and no run asks for all.
+pub const RECONCILE_AUDITS: usize = 20;
+
 /// Records between two checkpoints of a small journal, and the longest tail that an open folds without
 /// writing a checkpoint for the next one: 64 parallel reads are four round trips.
 pub const CHECKPOINT_INTERVAL_RECORDS: u64 = 64;
@@ -372,6 +404,12 @@ pub const MAX_SHOWN_RECORDS: usize = 64;
 
 /// Verifications that one replica runs at once; each keeps 16 reads in flight.
 pub const MAX_CONCURRENT_WALKS: usize = 2;
+
+/// A message of the Model Context Protocol: 1 MiB of text, escaped as JSON. A message is in memory whole.
+pub const MAX_MCP_REQUEST_BYTES: usize = 4 << 20;
+
+/// Messages that one replica answers at once.
+pub const MAX_CONCURRENT_MCP_CALLS: usize = 64;
 
 /// Findings that one verification lists; it counts them all.
 pub const MAX_FINDINGS: usize = 1_000;

@@ -3,7 +3,7 @@
 //! Values come from defaults, then the TOML file, then `SPILLBOX_{SECTION}__{KEY}` in the environment
 //! (or `…_FILE`, the path of a file that holds the value), then flags; the later one wins. Unknown keys
 //! are refused everywhere, so that a misspelled setting is not a silent default.
-//! `spillbox.example.toml` explains every key; a test keeps it complete.
+//! `deploy/config.example.toml` explains every key; a test keeps it complete.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};

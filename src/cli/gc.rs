@@ -11,11 +11,10 @@ use clap::Subcommand;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::artifact::locator::LocatorBase;
 use crate::cli::failure::{EXIT_DONE, EXIT_REFUSED, Failure, Stop};
+use crate::cli::job_store::JobStore;
 use crate::cli::output;
-use crate::cli::store::{default_tenant, failure_of, settings};
-use crate::clock::SystemClock;
+use crate::cli::store::{default_tenant, failure_of};
 use crate::digest::Sha256Digest;
 use crate::gc::collector::Collector;
 use crate::gc::document;
@@ -26,13 +25,9 @@ use crate::gc::policy::{GcPolicy, PolicyError, PolicyRequest, Share};
 use crate::gc::report::Report;
 use crate::gc::run::Ran;
 use crate::gc::stock::Stock;
-use crate::ids::{SessionId, SystemIds, Tenant};
-use crate::open_store::{
-    Access, attest_options, attestation_target, collector_over, library_over, open_collector_store,
-    open_store,
-};
-use crate::settings::{Flag, Settings, StoreUrl};
-use crate::store::attest::{Fence, Verdict, attest_or_reuse};
+use crate::ids::{SessionId, Tenant};
+use crate::open_store::{collector_over, open_collector_store};
+use crate::settings::{Settings, StoreUrl};
 
 mod show;
 
@@ -67,7 +62,7 @@ pub struct PlaceArgs {
     /// [env: SPILLBOX_STORE] [default: local:$XDG_DATA_HOME/spillbox]
     #[arg(long, value_name = "STORE")]
     pub store: Option<String>,
-    /// A TOML file with settings; spillbox.example.toml explains them
+    /// A TOML file with settings; deploy/config.example.toml explains them
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Prints JSON
@@ -334,56 +329,19 @@ impl Opened {
         place: &PlaceArgs,
         store_variable: Option<&str>,
     ) -> Result<Self, Failure> {
-        let flag = |name, value: &str| Flag {
-            name,
-            key: "store.url",
-            value: value.to_owned(),
-        };
-        let store = place.store.as_deref().map(|value| flag("--store", value));
-        let store = store.or_else(|| store_variable.map(|value| flag("SPILLBOX_STORE", value)));
-        let settings = settings(place.config.as_deref(), store.as_slice())?;
-        let url = &settings.store.url;
-        let said = |error| failure_of(&error, url);
-        let opened = open_store(&settings.store).await.map_err(said)?;
-        let own = open_collector_store(&settings.store).await.map_err(said)?;
-        let fence = Self::tried(&settings, &opened).await?;
-        let access = Access::ReadWrite;
-        let opening = library_over(opened, &settings, LocatorBase::Store, Vec::new(), access);
-        let (library, journals) = opening.await.map_err(said)?;
+        let JobStore {
+            library,
+            journals,
+            fence,
+            settings,
+        } = JobStore::open(place, store_variable).await?;
+        let own = open_collector_store(&settings.store).await;
+        let own = own.map_err(|error| failure_of(&error, &settings.store.url))?;
         let collector = collector_over(&library, journals, fence, own);
         Ok(Self {
             collector,
             settings,
         })
-    }
-
-    /// Attests the store, or uses what was seen not long ago: nothing is collected where two may win one
-    /// key.
-    async fn tried(
-        settings: &Settings,
-        opened: &(crate::store::SharedStore, crate::store::keys::KeySpace),
-    ) -> Result<Fence, Failure> {
-        let url = &settings.store.url;
-        if *url == StoreUrl::Memory {
-            return Ok(Fence::None);
-        }
-        let target = attestation_target(&settings.store, &opened.0, &opened.1).await;
-        let target = target.map_err(|error| failure_of(&error, url))?;
-        let (clock, ids) = (SystemClock, SystemIds::default());
-        let options = attest_options(&settings.store);
-        let (attestation, _) = attest_or_reuse(&target, &clock, &ids, options).await;
-        match attestation.verdict {
-            Verdict::Trusted | Verdict::Restricted => Ok(attestation.delete_fence),
-            Verdict::Refused => {
-                let refused = format!("{url}: the store does not keep what a collector relies on");
-                let hint = "`spillbox doctor` says what was seen";
-                Err(Failure::new(refused)
-                    .with_hint(hint)
-                    .with_exit(EXIT_REFUSED))
-            }
-            Verdict::Unreachable => Err(Failure::new(format!("{url}: the store does not answer"))
-                .with_hint("`spillbox doctor` says what was seen")),
-        }
     }
 
     fn policy(&self, args: &PolicyArgs) -> Result<GcPolicy, Failure> {

@@ -63,7 +63,7 @@ pub struct ServeArgs {
     /// The address of /metrics; none without it
     #[arg(long, value_name = "ADDR:PORT")]
     pub admin_listen: Option<String>,
-    /// A TOML file with settings; spillbox.example.toml explains them
+    /// A TOML file with settings; deploy/config.example.toml explains them
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Append a JSON line about each read and save to a file, or to stdout [default: nowhere]
@@ -96,6 +96,7 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
         .map_err(|error| Failure::usage(format!("server.public_url: {error}")))?;
     let stop = CancellationToken::new();
     let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
+    let is_scraped = settings.server.admin_listen.is_some();
     let admin = upkeep::bind_admin(settings.server.admin_listen).await?;
     info!(public_url, store = %settings.store.url, "listening on http://{bound}");
     let (callers, audit) = access.begin(&public_url);
@@ -156,7 +157,7 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     let working = async { tokio::join!(working, admin) };
     let ((_, opened), ()) = tokio::select! {
         ended = working => ended,
-        never = upkeep::keep_house(&state) => match never {},
+        never = upkeep::keep_house(&state, is_scraped) => match never {},
     };
     state.drain().await;
     if let Some(audit) = audit {

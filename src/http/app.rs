@@ -3,14 +3,13 @@
 //! No handler depends on a socket, so that the command line calls the same router in its own process
 //! (`tower::ServiceExt::oneshot`) when it works straight on a store.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::Router;
 use axum::http::Method;
 use axum::middleware::from_fn_with_state;
+use axum::{Extension, Router};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -23,7 +22,7 @@ use crate::http::audit::AuditSink;
 use crate::http::gc::jobs::Jobs;
 use crate::http::gc::{plans, reports};
 use crate::http::host_policy::{HostPolicy, refuse_foreign};
-use crate::http::lease::{change, hold, list as leases, prepare};
+use crate::http::lease::{change, hold, list as leases, prepare, reconcile};
 use crate::http::metrics::Metrics;
 use crate::http::operation::Operation;
 use crate::http::rate_limit::RequestLimits;
@@ -32,15 +31,13 @@ use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
 use crate::http::{
-    bytes, erase, finish, grep, health, journal, lines, list, measure, outline, refused_body,
+    bytes, erase, finish, grep, health, journal, lines, list, mcp, measure, outline, refused_body,
     results, save, stat, turns, with_fallbacks,
 };
 use crate::ids::Tenant;
-use crate::lease::entry::OwnerMode;
 use crate::lease::journals::Journals;
-use crate::lease::leases::{LeaseOptions, Leases};
-use crate::lease::names::OwnerName;
-use crate::limits::MAX_CONCURRENT_WALKS;
+use crate::lease::leases::{LeaseOptions, Leases, Owners};
+use crate::limits::{MAX_CONCURRENT_MCP_CALLS, MAX_CONCURRENT_WALKS};
 use crate::policy::profiles::Profiles;
 
 /// The paths of this service.
@@ -81,6 +78,8 @@ pub mod path {
     pub const RELEASE: &str = "/v1/sessions/{session}/leases/{txn}/release";
     /// The owner keeps them longer.
     pub const EXTEND: &str = "/v1/sessions/{session}/leases/{txn}/extend";
+    /// Finds out what became of it.
+    pub const RECONCILE: &str = "/v1/sessions/{session}/leases/{txn}/reconcile";
     /// Makes an unknown outcome final.
     pub const RESOLVE: &str = "/v1/sessions/{session}/leases/{txn}/resolve";
     /// Where a session's journal ends.
@@ -97,6 +96,8 @@ pub mod path {
     pub const GC_APPLY: &str = "/v1/gc/plans/{id}/apply";
     /// What that did.
     pub const GC_REPORT: &str = "/v1/gc/reports/{id}";
+    /// The tools of the Model Context Protocol.
+    pub const MCP: &str = "/mcp";
     /// Whether the process runs.
     pub const LIVEZ: &str = "/livez";
     /// The same, under the name that some platforms ask for.
@@ -138,6 +139,7 @@ fn routes(state: &AppState) -> Vec<Route> {
         at(path::ABORT).post(Operation::Abort, change::abort),
         at(path::RELEASE).post(Operation::Release, change::release),
         at(path::EXTEND).post(Operation::Extend, change::extend),
+        at(path::RECONCILE).post(Operation::Reconcile, reconcile::reconcile),
         at(path::RESOLVE).post(Operation::Resolve, change::resolve),
         at(path::JOURNAL).get(Operation::Journal, journal::head),
         at(path::VERIFY_JOURNAL).post(Operation::VerifyJournal, journal::verify),
@@ -146,6 +148,7 @@ fn routes(state: &AppState) -> Vec<Route> {
         at(path::GC_PLAN).get(Operation::GcShowPlan, plans::show),
         at(path::GC_APPLY).post(Operation::GcApply, plans::apply),
         at(path::GC_REPORT).get(Operation::GcReport, reports::show),
+        at(path::MCP).post(Operation::Mcp, mcp::answer),
         at(path::LIVEZ).public(health::livez),
         at(path::HEALTHZ).public(health::livez),
         at(path::READYZ).public(health::readyz),
@@ -171,7 +174,10 @@ pub fn router(state: AppState, request_ids: RequestIds) -> Router {
             router.route(route.path, route.into_handlers())
         })
         .with_state(state.clone());
-    let router = with_fallbacks(router).layer(from_fn_with_state(state.clone(), refuse_foreign));
+    let tool_routes = mcp::ToolRoutes(with_fallbacks(router.clone()));
+    let router = with_fallbacks(router)
+        .layer(Extension(tool_routes))
+        .layer(from_fn_with_state(state.clone(), refuse_foreign));
     let drains = state.0.drains.clone();
     let metrics = state.metrics().clone();
     finish(router, request_ids)
@@ -194,8 +200,8 @@ pub struct CallerRules {
     pub host_policy: Option<HostPolicy>,
     /// Where a line about each of their operations goes.
     pub audit: Option<AuditSink>,
-    /// In which order each configured owner of leases publishes.
-    pub owners: BTreeMap<OwnerName, OwnerMode>,
+    /// The configured owners of leases.
+    pub owners: Owners,
 }
 
 impl CallerRules {
@@ -206,7 +212,7 @@ impl CallerRules {
             default_means,
             host_policy: None,
             audit: None,
-            owners: BTreeMap::new(),
+            owners: Owners::default(),
         }
     }
 }
@@ -224,6 +230,7 @@ struct Opened {
 struct Shared {
     opened: OnceLock<Opened>,
     walks: Semaphore,
+    mcp_calls: Semaphore,
     callers: CallerRules,
     is_draining: AtomicBool,
     store_health: StoreHealth,
@@ -276,6 +283,7 @@ impl AppState {
         Self(Arc::new(Shared {
             opened: OnceLock::new(),
             walks: Semaphore::new(MAX_CONCURRENT_WALKS),
+            mcp_calls: Semaphore::new(MAX_CONCURRENT_MCP_CALLS),
             callers,
             is_draining: AtomicBool::new(false),
             store_health: StoreHealth::default(),
@@ -374,6 +382,11 @@ impl AppState {
             leases.drain().await;
             library.drain().await;
         }
+    }
+
+    /// Places for messages of the Model Context Protocol.
+    pub(crate) fn mcp_calls(&self) -> &Semaphore {
+        &self.0.mcp_calls
     }
 
     /// Places for verifications.

@@ -14,6 +14,7 @@
 //! | `v1/t/{tenant}/k/{skey}/{u64::MAX-seq:020}` | checkpoint | once | with the session's retirement |
 //! | `v1/gc/plans/{plan_id}/…` | a collection's plan | once | expired by the collector |
 //! | `v1/gc/reports/{plan_id}/{run_id}.json` | what an application did | once | expired by the collector |
+//! | `v1/gc/reconciliation.json` | what the last reconciliation of all leases left | overwritten | never |
 //!
 //! No caller text but the tenant (strict pattern) ever stands in a key: no path can be injected, no
 //! name can be too long, and no key is a prefix of another key's path.
@@ -188,6 +189,16 @@ impl KeySpace {
     /// The prefix of all bodies of a tenant.
     pub fn all_bodies(&self, tenant: &Tenant) -> String {
         format!("{}v1/t/{tenant}/b/", self.prefix)
+    }
+
+    /// The prefix of all journals of a tenant, one common prefix for each session that has one.
+    pub fn all_journals(&self, tenant: &Tenant) -> String {
+        format!("{}v1/t/{tenant}/j/", self.prefix)
+    }
+
+    /// What the last reconciliation of the whole store left behind.
+    pub fn reconciliation(&self) -> Key {
+        self.build(format_args!("gc/reconciliation.json"))
     }
 
     /// Reads tenant and artifact off a body key; `None` for a key that is not one.

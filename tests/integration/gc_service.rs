@@ -68,7 +68,7 @@ fn file_time(time: jiff::Timestamp) -> SystemTime {
 }
 
 /// Makes every stored file so many hours old: a directory's times are the store's clock.
-fn age(place: &Place, hours: u64) {
+pub(crate) fn age(place: &Place, hours: u64) {
     let then = file_time(SystemClock.now()) - Duration::from_secs(hours * 3600);
     let mut directories = vec![place.file("store")];
     while let Some(directory) = directories.pop() {

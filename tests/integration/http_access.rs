@@ -166,6 +166,7 @@ fn transaction_of(operation: Operation) -> &'static str {
         (Operation::Extend, "t-extend"),
         (Operation::Erase, "t-erase"),
         (Operation::GetLease, "t-read"),
+        (Operation::Reconcile, "t-reconcile"),
         (Operation::Resolve, "t-read"),
     ];
     let found = named.iter().find(|(known, _)| *known == operation);
@@ -185,7 +186,7 @@ fn json_of(method: &Method, path: &str) -> Option<&'static str> {
     }
     Some(match last {
         "hold" => r#"{"name":"h","reason":"audit"}"#,
-        "commit" | "abort" | "release" | "verify" => "{}",
+        "commit" | "abort" | "reconcile" | "release" | "verify" => "{}",
         "extend" => r#"{"retain_until":null}"#,
         "resolve" => {
             r#"{"seq":0,"sha256":"0000000000000000000000000000000000000000000000000000000000000000"}"#

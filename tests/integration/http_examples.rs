@@ -10,8 +10,9 @@ use spillbox::artifact::manifest::TombstoneReason;
 use spillbox::gc::policy::PolicySettings;
 
 use crate::http_leases::post;
-use crate::support::app::{Backend, Reply, Saved, TestApp, request};
+use crate::support::app::{Backend, Reply, Saved, TestApp, request, send_to};
 use crate::support::contract::Contract;
+use crate::support::owner::{Script, memory_at, published, says};
 
 /// What the examples are of: a service that has seen one small save, and one build log.
 struct Stage {
@@ -79,6 +80,17 @@ impl Stage {
                 let path = "/v1/sessions/s-42/leases/tx-7/commit";
                 app.send(post(path, &json!({"owner_generation": "17"})))
                     .await
+            }
+            ("reconcileLease", 200) => {
+                prepared(app, &self.small).await;
+                let receipt = &self.small.receipt;
+                let digest = receipt["digest"].as_str().unwrap().parse().unwrap();
+                let shown = published(receipt["source_id"].as_str().unwrap(), &digest);
+                let owner = Script::new(vec![says("\"17\"", shown)], vec![]);
+                let served = owner.serve().await;
+                let router = app.with_owners(memory_at(&served.url));
+                let path = "/v1/sessions/s-42/leases/tx-7/reconcile";
+                send_to(&router, post(path, &json!({}))).await
             }
             ("readJournal" | "verifyJournal", 200) => {
                 prepared(app, &self.small).await;

@@ -8,6 +8,7 @@
 mod gc;
 mod journal;
 mod listed;
+mod owners;
 mod policy;
 mod pure;
 
@@ -61,6 +62,7 @@ fn run(vector: &Vector) -> Option<anyhow::Result<()>> {
         .or_else(|| policy::run(vector))
         .or_else(|| journal::run(vector))
         .or_else(|| gc::run(vector))
+        .or_else(|| owners::run(vector))
 }
 
 fn load() -> anyhow::Result<Vec<Vector>> {

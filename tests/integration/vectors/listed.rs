@@ -71,11 +71,6 @@ pub(super) const LISTED: &[Listed] = &[
         ],
     },
     Listed {
-        run_in: Where::Step(6),
-        reason: "reconciliation with owners",
-        ids: &["S13-J21", "S13-J23", "S13-J24", "S13-J25"],
-    },
-    Listed {
         run_in: Where::JournalCases,
         reason: "needs a directory with a link in it",
         ids: &["S13-J28"],
