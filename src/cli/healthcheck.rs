@@ -71,8 +71,7 @@ pub async fn run(args: &HealthcheckArgs) -> Result<u8, Stop> {
 /// proxies of the environment, and nothing may stand between a service and its health.
 async fn ask(address: SocketAddr) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address).await?;
-    let request =
-        format!("GET {READYZ} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {READYZ} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut reply = Vec::new();
     stream.take(REPLY_BYTES).read_to_end(&mut reply).await?;
