@@ -2,7 +2,7 @@
 //!
 //! Data goes to standard output, everything else to standard error. Exit status: 0 done, 1 failure,
 //! 2 wrong usage, 3 done with restrictions or something left for later, 4 refused by a safety check; `run`
-//! has its command's.
+//! has its command's, `scrub` adds 5 for damage to what is referred to.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -31,17 +31,21 @@ pub mod grep;
 pub mod healthcheck;
 pub mod hook;
 pub mod job;
+pub mod job_store;
 pub mod journal;
 pub mod lines;
 pub mod ls;
 pub mod outline;
 pub mod output;
+pub mod owner;
 pub mod path;
 pub mod profiles;
 pub mod progress;
 pub mod put;
+pub mod reconcile;
 pub mod rm;
 pub mod run;
+pub mod scrub;
 pub mod serve;
 pub mod stat;
 pub mod steady;
@@ -51,6 +55,7 @@ pub mod token;
 pub mod transport;
 pub mod upload;
 pub mod usage;
+pub mod why;
 
 /// Reads that nobody waits for any more (a terminal, say) must not hold up the end of the process.
 const RUNTIME_END: Duration = Duration::from_millis(100);
@@ -104,6 +109,14 @@ pub enum Command {
     Rm(rm::RmArgs),
     /// Collect what nothing refers to
     Gc(gc::GcArgs),
+    /// Say why an artifact stays or goes
+    Why(why::WhyArgs),
+    /// Read bodies back, and look for leases whose artifact is gone
+    Scrub(scrub::ScrubArgs),
+    /// Find out what became of leases whose owners did not say so
+    Reconcile(Box<reconcile::ReconcileArgs>),
+    /// Try a memory system's endpoint against the contract for owners of leases
+    Owner(owner::OwnerArgs),
     /// Decide the result of a harness's tool call, in the harness's own JSON
     Hook(hook::HookArgs),
     /// Find out by trying whether a store can be trusted
@@ -172,6 +185,22 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
         Command::Gc(args) => {
             start_logs(LevelFilter::OFF)?;
             Box::pin(gc::run(args, variables.store.as_deref())).await
+        }
+        Command::Why(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(why::run(args, variables.store.as_deref())).await
+        }
+        Command::Scrub(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(scrub::run(args, variables.store.as_deref())).await
+        }
+        Command::Reconcile(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(reconcile::run(args, variables.store.as_deref())).await
+        }
+        Command::Owner(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(owner::run(args)).await
         }
         Command::Rm(args) => {
             let command = async |transport: &_| rm::run(args, transport).await;

@@ -31,6 +31,7 @@ mod disposition;
 mod erase;
 mod failure;
 mod gate;
+mod gc;
 mod grep;
 mod health;
 pub mod host_policy;

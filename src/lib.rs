@@ -26,6 +26,7 @@ pub mod ids;
 pub mod lease;
 pub mod limits;
 pub mod open_store;
+pub mod owner_client;
 pub mod policy;
 pub mod server;
 pub mod settings;

@@ -38,6 +38,14 @@ operations! {
     Erase = "erase" needs Gc,
     /// Moves a lease's end.
     Extend = "extend" needs Lease,
+    /// Applies a plan.
+    GcApply = "gc_apply" needs Gc,
+    /// Makes a plan of what may go.
+    GcPlan = "gc_plan" needs Gc,
+    /// What the last application of a plan did.
+    GcReport = "gc_report" needs Gc,
+    /// What a plan says.
+    GcShowPlan = "gc_show_plan" needs Gc,
     /// One lease.
     GetLease = "get_lease" needs Read,
     /// Searches an artifact.
@@ -60,6 +68,8 @@ operations! {
     Prepare = "prepare" needs Lease,
     /// The bytes of an artifact, or their headers.
     Read = "read" needs Read,
+    /// Finds out what became of a lease.
+    Reconcile = "reconcile" needs Lease,
     /// What a memory may keep of an artifact.
     Reference = "reference" needs Read,
     /// Ends a committed lease.
