@@ -35,10 +35,10 @@ pub mod job_store;
 pub mod journal;
 pub mod lines;
 pub mod ls;
+pub mod mcp;
 pub mod outline;
 pub mod output;
 pub mod owner;
-pub mod path;
 pub mod profiles;
 pub mod progress;
 pub mod put;
@@ -119,6 +119,8 @@ pub enum Command {
     Owner(owner::OwnerArgs),
     /// Decide the result of a harness's tool call, in the harness's own JSON
     Hook(hook::HookArgs),
+    /// Serve the tools of the Model Context Protocol over standard input and output
+    Mcp(mcp::McpArgs),
     /// Find out by trying whether a store can be trusted
     Doctor(doctor::DoctorArgs),
     /// Ask whether the service of this host is ready: for a container's health check
@@ -265,6 +267,10 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             }
             let command = async |transport: &_| journal::run(args, &variables, transport).await;
             ask(args.connection(), None, &variables, command).await
+        }
+        Command::Mcp(args) => {
+            let command = async |transport: &_| mcp::run(args, &variables, transport).await;
+            ask(&args.connection, None, &variables, command).await
         }
         Command::Ls(args) => {
             let command = async |transport: &_| ls::run(args, &variables, transport).await;

@@ -405,6 +405,12 @@ pub const MAX_SHOWN_RECORDS: usize = 64;
 /// Verifications that one replica runs at once; each keeps 16 reads in flight.
 pub const MAX_CONCURRENT_WALKS: usize = 2;
 
+/// A message of the Model Context Protocol: 1 MiB of text, escaped as JSON. A message is in memory whole.
+pub const MAX_MCP_REQUEST_BYTES: usize = 4 << 20;
+
+/// Messages that one replica answers at once.
+pub const MAX_CONCURRENT_MCP_CALLS: usize = 64;
+
 /// Findings that one verification lists; it counts them all.
 pub const MAX_FINDINGS: usize = 1_000;
 

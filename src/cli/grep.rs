@@ -10,8 +10,8 @@ use crate::cli::connection::{ConnectionArgs, artifact_of};
 use crate::cli::download::get;
 use crate::cli::failure::{EXIT_DONE, EXIT_FAILURE, Failure, Stop};
 use crate::cli::output::{self, Raw};
-use crate::cli::path::ApiPath;
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 use crate::ids::ArtifactRef;
 use crate::limits::{DEFAULT_SEARCH_HITS, MAX_REPLY_BYTES};
 

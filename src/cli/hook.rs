@@ -18,10 +18,10 @@ use crate::cli::connection::{ConnectionArgs, Variables, choose_place};
 use crate::cli::failure::{EXIT_DONE, Failure};
 use crate::cli::hook::claude_code::{Event, TextPlace};
 use crate::cli::output;
-use crate::cli::path::ApiPath;
 use crate::cli::target::Target;
 use crate::cli::transport::Transport;
 use crate::cli::upload::{TEXT, Upload};
+use crate::http::api_path::ApiPath;
 use crate::ids::{CallId, SessionId};
 use crate::limits::MAX_HOOK_INPUT_BYTES;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::Router;
 use axum::http::Method;
 use axum::middleware::from_fn_with_state;
+use axum::{Extension, Router};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -31,13 +31,13 @@ use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
 use crate::http::{
-    bytes, erase, finish, grep, health, journal, lines, list, measure, outline, refused_body,
+    bytes, erase, finish, grep, health, journal, lines, list, mcp, measure, outline, refused_body,
     results, save, stat, turns, with_fallbacks,
 };
 use crate::ids::Tenant;
 use crate::lease::journals::Journals;
 use crate::lease::leases::{LeaseOptions, Leases, Owners};
-use crate::limits::MAX_CONCURRENT_WALKS;
+use crate::limits::{MAX_CONCURRENT_MCP_CALLS, MAX_CONCURRENT_WALKS};
 use crate::policy::profiles::Profiles;
 
 /// The paths of this service.
@@ -96,6 +96,8 @@ pub mod path {
     pub const GC_APPLY: &str = "/v1/gc/plans/{id}/apply";
     /// What that did.
     pub const GC_REPORT: &str = "/v1/gc/reports/{id}";
+    /// The tools of the Model Context Protocol.
+    pub const MCP: &str = "/mcp";
     /// Whether the process runs.
     pub const LIVEZ: &str = "/livez";
     /// The same, under the name that some platforms ask for.
@@ -146,6 +148,7 @@ fn routes(state: &AppState) -> Vec<Route> {
         at(path::GC_PLAN).get(Operation::GcShowPlan, plans::show),
         at(path::GC_APPLY).post(Operation::GcApply, plans::apply),
         at(path::GC_REPORT).get(Operation::GcReport, reports::show),
+        at(path::MCP).post(Operation::Mcp, mcp::answer),
         at(path::LIVEZ).public(health::livez),
         at(path::HEALTHZ).public(health::livez),
         at(path::READYZ).public(health::readyz),
@@ -171,7 +174,10 @@ pub fn router(state: AppState, request_ids: RequestIds) -> Router {
             router.route(route.path, route.into_handlers())
         })
         .with_state(state.clone());
-    let router = with_fallbacks(router).layer(from_fn_with_state(state.clone(), refuse_foreign));
+    let tool_routes = mcp::ToolRoutes(with_fallbacks(router.clone()));
+    let router = with_fallbacks(router)
+        .layer(Extension(tool_routes))
+        .layer(from_fn_with_state(state.clone(), refuse_foreign));
     let drains = state.0.drains.clone();
     let metrics = state.metrics().clone();
     finish(router, request_ids)
@@ -224,6 +230,7 @@ struct Opened {
 struct Shared {
     opened: OnceLock<Opened>,
     walks: Semaphore,
+    mcp_calls: Semaphore,
     callers: CallerRules,
     is_draining: AtomicBool,
     store_health: StoreHealth,
@@ -276,6 +283,7 @@ impl AppState {
         Self(Arc::new(Shared {
             opened: OnceLock::new(),
             walks: Semaphore::new(MAX_CONCURRENT_WALKS),
+            mcp_calls: Semaphore::new(MAX_CONCURRENT_MCP_CALLS),
             callers,
             is_draining: AtomicBool::new(false),
             store_health: StoreHealth::default(),
@@ -374,6 +382,11 @@ impl AppState {
             leases.drain().await;
             library.drain().await;
         }
+    }
+
+    /// Places for messages of the Model Context Protocol.
+    pub(crate) fn mcp_calls(&self) -> &Semaphore {
+        &self.0.mcp_calls
     }
 
     /// Places for verifications.

@@ -62,6 +62,8 @@ operations! {
     List = "list" needs Read,
     /// A session's leases.
     ListLeases = "list_leases" needs Read,
+    /// One message of the Model Context Protocol. Its tools need the scopes of their own operations.
+    Mcp = "mcp" needs Read,
     /// What stands out in an artifact.
     Outline = "outline" needs Read,
     /// Claims an artifact.

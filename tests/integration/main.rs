@@ -60,6 +60,7 @@ mod http_lease_faults;
 mod http_leases;
 mod http_limits;
 mod http_list;
+mod http_mcp;
 mod http_metrics;
 mod http_read;
 mod http_results;
