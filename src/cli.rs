@@ -24,6 +24,7 @@ pub mod connection;
 pub mod description;
 pub mod doctor;
 pub mod download;
+pub mod drain;
 pub mod failure;
 pub mod gc;
 pub mod get;
@@ -41,6 +42,7 @@ pub mod put;
 pub mod rm;
 pub mod run;
 pub mod serve;
+pub mod spool;
 pub mod stat;
 pub mod steady;
 pub mod store;
@@ -104,6 +106,8 @@ pub enum Command {
     Gc(gc::GcArgs),
     /// Decide the result of a harness's tool call, in the harness's own JSON
     Hook(hook::HookArgs),
+    /// Send what was kept while the service was away
+    Drain(drain::DrainArgs),
     /// Find out by trying whether a store can be trusted
     Doctor(doctor::DoctorArgs),
     /// Make or hash tokens for the settings of a service
@@ -210,6 +214,10 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             ask(&args.connection, Some(&args.locator), &variables, command).await
         }
         Command::Profiles(args) => profiles::run(args),
+        Command::Drain(args) => {
+            let command = async |transport: &_| drain::run(args, &variables, transport).await;
+            ask(&args.connection, None, &variables, command).await
+        }
         Command::Hook(args) => Ok(hook::run(args, &variables).await),
         Command::Usage(args) => {
             let command = async |transport: &_| usage::run(args, &variables, transport).await;

@@ -28,4 +28,5 @@ pub mod selection;
 pub mod status;
 pub mod store_clock;
 pub mod sweep;
+pub mod usage;
 pub mod walk;

@@ -22,6 +22,7 @@ use crate::gc::report::ReportLine;
 use crate::gc::selection::{Selected, Selection};
 use crate::gc::status::{Counts, Reason, Status, Tally};
 use crate::gc::store_clock::ClockError;
+use crate::gc::usage::UsageTally;
 use crate::gc::walk::{Found, Walk, WalkError};
 use crate::ids::{ArtifactId, ArtifactRef, SessionKey, Tenant};
 use crate::lease::fold::has_expired;
@@ -98,6 +99,8 @@ impl Collector {
     pub async fn plan(&self, scope: &Scope, policy: &GcPolicy) -> Result<Planned, PlanError> {
         let now = self.store_date().await?;
         let mut planning = Planning::new(self, policy, now);
+        // Of a part of the store it would say nothing of the rest.
+        planning.usage = (*scope == Scope::All).then(UsageTally::default);
         match scope {
             Scope::All => {
                 for tenant in planning.tenants().await? {
@@ -133,6 +136,9 @@ struct Planning<'a> {
     is_partial: bool,
     uploads: Vec<StaleUpload>,
     alarms: Vec<ReportLine>,
+    plan_id: uuid::Uuid,
+    /// What counts for quotas; none where the plan is not of everything.
+    usage: Option<UsageTally>,
 }
 
 /// The session that the walk is in.
@@ -190,6 +196,8 @@ impl<'a> Planning<'a> {
             is_partial: false,
             uploads: Vec::new(),
             alarms: Vec::new(),
+            plan_id: collector.fresh_id(),
+            usage: None,
         }
     }
 
@@ -285,6 +293,9 @@ impl<'a> Planning<'a> {
         let is_whole = pair.manifest.is_some() && pair.body.is_some();
         if is_whole && status != Status::PendingDelete {
             self.live += 1;
+            if let Some(usage) = &mut self.usage {
+                usage.add(&session.tenant, session.session_key, pair.body_bytes());
+            }
         }
         match (status, pair.body.clone()) {
             (Status::PlannedDelete, Some(body)) => self.selection.add(Placed {
@@ -339,6 +350,9 @@ impl<'a> Planning<'a> {
         let Some(mut session) = session else {
             return Ok(());
         };
+        if let Some(usage) = &mut self.usage {
+            usage.write_full_part(self.collector, self.plan_id).await?;
+        }
         let mut has_expired_leases = false;
         if let Some(SessionJournal {
             view: JournalView::Folded(folded),
@@ -451,7 +465,12 @@ impl<'a> Planning<'a> {
             self.counts.add_all(Status::PlannedDelete, reason, tally);
         }
         let sessions = gather(&taken, self.unfinished);
-        let plan_id = self.collector.fresh_id();
+        let plan_id = self.plan_id;
+        if let Some(usage) = self.usage.take() {
+            usage
+                .finish(self.collector, plan_id, self.cutoff.now)
+                .await?;
+        }
         let mut parts = Vec::new();
         for (part, sessions) in (0..).zip(cut_into_parts(sessions)) {
             let candidates = sessions
@@ -493,7 +512,7 @@ impl<'a> Planning<'a> {
     }
 }
 
-async fn create(
+pub(in crate::gc) async fn create(
     collector: &Collector,
     key: &crate::store::keys::Key,
     bytes: Vec<u8>,

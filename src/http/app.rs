@@ -19,6 +19,7 @@ use crate::artifact::library::Library;
 use crate::auth::Authenticator;
 use crate::gc::collector::{Collector, Fence};
 use crate::http::audit::AuditSink;
+use crate::http::failed_access::FailedAccess;
 use crate::http::host_policy::{HostPolicy, refuse_foreign};
 use crate::http::lease::{change, hold, list as leases, prepare};
 use crate::http::metrics::Metrics;
@@ -214,6 +215,7 @@ struct Shared {
     store_health: StoreHealth,
     metrics: Metrics,
     request_limits: OnceLock<RequestLimits>,
+    failed_access: FailedAccess,
     drains: TaskTracker,
     profiles: OnceLock<Profiles>,
 }
@@ -248,6 +250,7 @@ impl AppState {
             store_health: StoreHealth::default(),
             metrics: Metrics::new(),
             request_limits: OnceLock::new(),
+            failed_access: FailedAccess::default(),
             drains: TaskTracker::new(),
             profiles: OnceLock::new(),
         }))
@@ -313,7 +316,7 @@ impl AppState {
     }
 
     /// Returns the collector, once the store is open.
-    pub(crate) fn collector(&self) -> Option<&Collector> {
+    pub fn collector(&self) -> Option<&Collector> {
         self.0.opened.get().map(|opened| &opened.collector)
     }
 
@@ -373,6 +376,11 @@ impl AppState {
     /// Returns the limit of each principal's pace, where there is one.
     pub fn request_limits(&self) -> Option<&RequestLimits> {
         self.0.request_limits.get()
+    }
+
+    /// Returns the pace of callers without a valid token.
+    pub fn failed_access(&self) -> &FailedAccess {
+        &self.0.failed_access
     }
 
     /// Returns why requests are not welcome now, if so.

@@ -97,6 +97,7 @@ pub(super) async fn keep_house(state: &AppState) -> Infallible {
         tokio::select! {
             _ = metrics.tick() => state.metrics().run_upkeep(),
             _ = pace.tick() => {
+                state.failed_access().forget_idle();
                 if let Some(limits) = state.request_limits() {
                     limits.forget_idle();
                 }
