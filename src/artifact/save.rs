@@ -202,6 +202,7 @@ impl Library {
             tracker: self.tracker.clone(),
             key: self.keys.body(&request.tenant, artifact),
             limit_bytes: self.options.max_body_bytes,
+            part_bytes: self.part_bytes,
             window_bytes: request.render.window_bytes(),
         }
     }

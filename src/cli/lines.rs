@@ -10,9 +10,9 @@ use crate::cli::connection::{ConnectionArgs, artifact_of};
 use crate::cli::download::get;
 use crate::cli::failure::{EXIT_DONE, Failure, Stop};
 use crate::cli::output::{self, Raw};
-use crate::cli::path::ApiPath;
 use crate::cli::profiles::{configured, named};
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 use crate::limits::{DEFAULT_PAGE_LINES, MAX_REPLY_BYTES};
 
 /// JSON may write one byte as six characters.

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 
 use crate::cli::connection::Variables;
-use crate::cli::path::ApiPath;
 use crate::clock::{Clock, SystemClock};
+use crate::http::api_path::ApiPath;
 use crate::ids::{IdSource, SystemIds};
 use crate::limits::DEFAULT_SPOOL_BYTES;
 

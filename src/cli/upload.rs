@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::failure::Failure;
-use crate::cli::path::ApiPath;
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 
 /// A receipt with a replacement in it, or a decision with at most 1 MiB of text, escaped as JSON.
 const MAX_RECEIPT_BYTES: usize = 8 << 20;

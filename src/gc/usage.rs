@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use crate::artifact::usage::UsageBaseline;
 use crate::gc::collector::Collector;
-use crate::gc::planner::{PlanError, create};
+use crate::gc::planner::PlanError;
+use crate::gc::planner::write::create;
 use crate::ids::{SessionKey, Tenant};
 use crate::limits::GC_USAGE_PART_SESSIONS;
 use crate::store::keys::Key;

@@ -18,7 +18,6 @@ use tokio::time::timeout;
 use crate::artifact::measure::Measures;
 use crate::artifact::windows::{WindowBuilder, Windows};
 use crate::cli::failure::Failure;
-use crate::cli::path::ApiPath;
 use crate::cli::run::child::Event;
 use crate::cli::run::hold::{HoldRule, MAX_HELD_BYTES};
 use crate::cli::spool::{Spool, SpoolCopy};
@@ -26,6 +25,7 @@ use crate::cli::steady::steady;
 use crate::cli::target::Target;
 use crate::cli::transport::Transport;
 use crate::cli::upload::{SavedReceipt, Upload, media_type_of};
+use crate::http::api_path::ApiPath;
 
 /// Pieces on their way to the store; with the piece at either end at most some 0.5 MiB.
 const PIECES_IN_FLIGHT: usize = 4;

@@ -12,9 +12,9 @@ use tokio_util::io::ReaderStream;
 use super::{Head, REFUSED, Spool, WAITING, blocking, lock};
 use crate::cli::failure::Failure;
 use crate::cli::output;
-use crate::cli::path::ApiPath;
 use crate::cli::transport::Transport;
 use crate::cli::upload::{Upload, media_type_of};
+use crate::http::api_path::ApiPath;
 use crate::limits::{SPOOL_DRAIN_ENTRIES, SPOOL_DRAIN_TIME};
 
 /// The most of an entry's first line: a path with all that can be said of an output.
