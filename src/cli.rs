@@ -24,6 +24,7 @@ pub mod connection;
 pub mod description;
 pub mod doctor;
 pub mod download;
+pub mod drain;
 pub mod failure;
 pub mod gc;
 pub mod get;
@@ -47,6 +48,7 @@ pub mod rm;
 pub mod run;
 pub mod scrub;
 pub mod serve;
+pub mod spool;
 pub mod stat;
 pub mod steady;
 pub mod store;
@@ -119,6 +121,8 @@ pub enum Command {
     Owner(owner::OwnerArgs),
     /// Decide the result of a harness's tool call, in the harness's own JSON
     Hook(hook::HookArgs),
+    /// Send what was kept while the service was away
+    Drain(drain::DrainArgs),
     /// Serve the tools of the Model Context Protocol over standard input and output
     Mcp(mcp::McpArgs),
     /// Find out by trying whether a store can be trusted
@@ -255,6 +259,10 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             ask(&args.connection, Some(&args.locator), &variables, command).await
         }
         Command::Profiles(args) => profiles::run(args),
+        Command::Drain(args) => {
+            let command = async |transport: &_| drain::run(args, &variables, transport).await;
+            ask(&args.connection, None, &variables, command).await
+        }
         Command::Hook(args) => Ok(hook::run(args, &variables).await),
         Command::Usage(args) => {
             let command = async |transport: &_| usage::run(args, &variables, transport).await;

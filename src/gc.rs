@@ -34,5 +34,6 @@ pub mod stock;
 pub mod store_clock;
 pub mod sweep;
 pub mod unfinished;
+pub mod usage;
 pub mod walk;
 pub mod why;

@@ -30,6 +30,7 @@ mod caller;
 pub mod condition;
 mod disposition;
 mod erase;
+pub mod failed_access;
 mod failure;
 mod gate;
 mod gc;

@@ -35,3 +35,4 @@ pub mod store;
 pub mod store_metrics;
 pub mod store_watch;
 pub mod telemetry;
+pub mod usage_watch;

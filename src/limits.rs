@@ -295,9 +295,24 @@ pub const MAX_REQUESTS_PER_SECOND: u32 = 1_000_000;
 /// Principals whose pace has recovered are forgotten this often.
 pub const RATE_UPKEEP_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Requests without a valid token that one address may send in the long run, and at once: a client with an
+/// old token tries again, a scanner does not stop.
+pub const FAILED_ACCESS_PER_SECOND: u32 = 10;
+/// See [`FAILED_ACCESS_PER_SECOND`].
+pub const FAILED_ACCESS_BURST: u32 = 100;
+
+/// Addresses whose failed requests are counted apart; beyond that all others share one pace.
+pub const FAILED_ACCESS_ADDRESSES: usize = 10_000;
+
 /// Sessions whose stored bytes this replica counts: 100 bytes each. A session that falls out is counted
 /// anew from zero, so its soft quota is overshot by what was forgotten.
 pub const COUNTED_SESSIONS: u64 = 100_000;
+
+/// How often a replica looks for a newer plan of the collector, which says what quotas are used up.
+pub const USAGE_LOOK_INTERVAL: Duration = Duration::from_secs(600);
+
+/// Sessions in one part of what a plan saw of the use of quotas: some 100 bytes each.
+pub const GC_USAGE_PART_SESSIONS: usize = 10_000;
 
 /// How often the store is looked at for `/readyz`: one small request, and a balancer that asks every ten
 /// seconds is not told much older news.
@@ -574,6 +589,15 @@ pub const AS_OF_MARGIN: Duration = Duration::from_secs(10 * 60);
 /// even where each of its bytes is escaped by another. It is held as it came and parsed, one after the other.
 pub const MAX_HOOK_INPUT_BYTES: usize = 160 << 20;
 
+/// What a command keeps for a service that is away, unless told otherwise: the outputs of hours, on a disk
+/// that has other uses.
+pub const DEFAULT_SPOOL_BYTES: u64 = 256 << 20;
+
+/// Entries of a spool, and time, that a command spends on sending them after its own work was done: somebody
+/// waits for it.
+pub const SPOOL_DRAIN_ENTRIES: usize = 16;
+/// See [`SPOOL_DRAIN_ENTRIES`].
+pub const SPOOL_DRAIN_TIME: Duration = Duration::from_secs(5);
 /// Sessions that a sweep works on at once.
 pub const GC_PARALLEL_SESSIONS: usize = 8;
 

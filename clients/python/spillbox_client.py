@@ -97,10 +97,11 @@ class Client:
         Several processes may drain at once. Raises `Unavailable` where the service is still away."""
         done, refused = [], []
         for path in sorted(self._spool.glob("*.ready")) if self._spool else ():
-            with _locked(path.parent), suppress(FileNotFoundError), open(path, "rb") as entry:  # or another drained it
+            with suppress(FileNotFoundError), _locked(path), open(path, "rb") as entry:  # not there: another drained it
                 try:
                     done.append(self._json("POST", json.loads(entry.readline())["path"], entry))
-                    path.unlink()
+                    with _locked(path.parent):
+                        path.unlink()
                 except SpillboxError as error:
                     if isinstance(error, Unavailable) or error.status in (401, 403):
                         raise
@@ -127,10 +128,9 @@ class Client:
         spool.mkdir(mode=0o700, parents=True, exist_ok=True)
         spool.chmod(0o700)  # fails where it is somebody else's
         head = json.dumps({"path": path}).encode() + b"\n"
-        with _locked(spool):  # the sum and the new file are one step, whoever else keeps
+        with _locked(spool):  # sum and new file are one step; a `part` is of a process that died, and overwritten
             if sum(file.stat().st_size for file in spool.glob("*.ready")) + len(head) + _left(source) > self._spool_bytes:
                 raise SpoolFull("spool_full", f"over {self._spool_bytes} bytes", "call drain(), or allow more spool_bytes")
-            # A part of a process that died is overwritten.
             with open(spool / "part", "wb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600)) as file:
                 file.write(head)
                 shutil.copyfileobj(source, file)
@@ -179,8 +179,8 @@ def _left(source: BinaryIO) -> int:
     return source.seek(0, os.SEEK_END) - source.seek(here)
 
 @contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    lock = os.open(directory, os.O_RDONLY)
+def _locked(path: Path) -> Iterator[None]:
+    lock = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process, whatever becomes of it
         yield

@@ -22,6 +22,7 @@ use crate::http::app::{AppState, router};
 use crate::http::request_id::RequestIds;
 use crate::ids::SystemIds;
 use crate::lease::journals::Journals;
+use crate::limits::USAGE_LOOK_INTERVAL;
 use crate::open_store::{
     Access, OpenStoreError, attest_options, attestation_target, collector_over, library_over,
     open_collector_store, open_store,
@@ -32,7 +33,7 @@ use crate::store::SharedStore;
 use crate::store::attest::{Attestation, Fence, Verdict, attest_or_reuse};
 use crate::store::keys::KeySpace;
 use crate::store::metered::{MeteredStore, StoreMeter};
-use crate::store_watch;
+use crate::{store_watch, usage_watch};
 
 mod upkeep;
 
@@ -137,9 +138,11 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
                 state.store_health(),
                 settings.server.ready_check_interval,
             );
+            let usage = usage_watch::watch(&state, USAGE_LOOK_INTERVAL);
             let kept = tokio::select! {
                 kept = keep_attested(&settings, access, &stop) => kept,
                 never = watch => match never {},
+                never = usage => match never {},
             };
             if kept.is_err() {
                 stop.cancel();

@@ -81,7 +81,7 @@ impl Upload {
         let response = transport.ask(request).await?;
         axum::body::to_bytes(response.into_body(), MAX_RECEIPT_BYTES)
             .await
-            .map_err(|error| Failure::new(format!("the reply was lost: {error}")))
+            .map_err(|error| Failure::new(format!("the reply was lost: {error}")).away())
     }
 
     fn read(body: &Bytes) -> Option<SavedReceipt> {

@@ -21,6 +21,7 @@ use crate::gc::report::ReportLine;
 use crate::gc::selection::Selection;
 use crate::gc::status::{Counts, Reason, Status};
 use crate::gc::store_clock::ClockError;
+use crate::gc::usage::UsageTally;
 use crate::gc::walk::{Found, Walk, WalkError};
 use crate::ids::{ArtifactRef, SessionKey, Tenant};
 use crate::lease::fold::has_expired;
@@ -31,7 +32,7 @@ use crate::store::register::DecideError;
 
 mod session;
 mod uploads;
-mod write;
+pub(in crate::gc) mod write;
 
 /// Alarms that a plan's maker is shown one by one; all of them are counted.
 const SHOWN_ALARMS: usize = 100;
@@ -115,6 +116,8 @@ impl Collector {
     ) -> Result<Planned, PlanError> {
         let now = self.store_date().await?;
         let mut planning = Planning::new(self, policy, plan_id, now);
+        // Of a part of the store it would say nothing of the rest.
+        planning.usage = (*scope == Scope::All).then(UsageTally::default);
         match scope {
             Scope::All => {
                 for tenant in planning.tenants().await? {
@@ -152,6 +155,8 @@ struct Planning<'a> {
     alarms: Vec<ReportLine>,
     examples: Examples,
     plan_id: Uuid,
+    /// What counts for quotas; none where the plan is not of everything.
+    usage: Option<UsageTally>,
 }
 
 impl<'a> Planning<'a> {
@@ -174,6 +179,7 @@ impl<'a> Planning<'a> {
             alarms: Vec::new(),
             examples: Examples::new(),
             plan_id,
+            usage: None,
         }
     }
 
@@ -254,6 +260,9 @@ impl<'a> Planning<'a> {
         let is_whole = pair.manifest.is_some() && pair.body.is_some();
         if is_whole && status != Status::PendingDelete {
             self.live += 1;
+            if let Some(usage) = &mut self.usage {
+                usage.add(&session.tenant, session.session_key, pair.body_bytes());
+            }
         }
         match (status, pair.body.clone()) {
             (Status::PlannedDelete, Some(body)) => self.selection.add(Placed {
@@ -294,6 +303,9 @@ impl<'a> Planning<'a> {
         let Some(mut session) = session else {
             return Ok(());
         };
+        if let Some(usage) = &mut self.usage {
+            usage.write_full_part(self.collector, self.plan_id).await?;
+        }
         let mut has_expired_leases = false;
         if let Some(SessionJournal {
             view: JournalView::Folded(folded),

@@ -19,6 +19,7 @@ use crate::auth::Authenticator;
 use crate::gc::collector::{Collector, Fence};
 use crate::gc::policy::PolicySettings;
 use crate::http::audit::AuditSink;
+use crate::http::failed_access::FailedAccess;
 use crate::http::gc::jobs::Jobs;
 use crate::http::gc::{plans, reports};
 use crate::http::host_policy::{HostPolicy, refuse_foreign};
@@ -236,6 +237,7 @@ struct Shared {
     store_health: StoreHealth,
     metrics: Metrics,
     request_limits: OnceLock<RequestLimits>,
+    failed_access: FailedAccess,
     drains: TaskTracker,
     jobs: Jobs,
     gc_settings: OnceLock<PolicySettings>,
@@ -289,6 +291,7 @@ impl AppState {
             store_health: StoreHealth::default(),
             metrics: Metrics::new(),
             request_limits: OnceLock::new(),
+            failed_access: FailedAccess::default(),
             drains: TaskTracker::new(),
             jobs: Jobs::default(),
             gc_settings: OnceLock::new(),
@@ -362,7 +365,7 @@ impl AppState {
     }
 
     /// Returns the collector, once the store is open.
-    pub(crate) fn collector(&self) -> Option<&Collector> {
+    pub fn collector(&self) -> Option<&Collector> {
         self.0.opened.get().map(|opened| &opened.collector)
     }
 
@@ -429,6 +432,11 @@ impl AppState {
     /// Returns the limit of each principal's pace, where there is one.
     pub fn request_limits(&self) -> Option<&RequestLimits> {
         self.0.request_limits.get()
+    }
+
+    /// Returns the pace of callers without a valid token.
+    pub fn failed_access(&self) -> &FailedAccess {
+        &self.0.failed_access
     }
 
     /// Returns why requests are not welcome now, if so.

@@ -223,6 +223,16 @@ impl KeySpace {
         self.build(format_args!("gc/plans/{plan_id}/{part:05}.json"))
     }
 
+    /// What the look of a collection's plan saw of the use of quotas.
+    pub fn gc_usage(&self, plan_id: &uuid::Uuid) -> Key {
+        self.build(format_args!("gc/plans/{plan_id}/usage.json"))
+    }
+
+    /// Part `part` of it: sessions.
+    pub fn gc_usage_part(&self, plan_id: &uuid::Uuid, part: u64) -> Key {
+        self.build(format_args!("gc/plans/{plan_id}/usage-{part:05}.json"))
+    }
+
     /// The prefix of all plans; their names sort by time.
     pub fn gc_plans(&self) -> String {
         format!("{}v1/gc/plans/", self.prefix)
@@ -395,6 +405,8 @@ mod tests {
             space.checkpoint(&tenant, &session, 10),
             space.gc_plan(&uuid::Uuid::nil()),
             space.gc_plan_part(&uuid::Uuid::nil(), 0),
+            space.gc_usage(&uuid::Uuid::nil()),
+            space.gc_usage_part(&uuid::Uuid::nil(), 0),
             space.gc_report(&uuid::Uuid::nil(), &uuid::Uuid::nil()),
         ];
         for key in &keys {

@@ -29,6 +29,10 @@ impl Planning<'_> {
         }
         let sessions = gather(&taken, self.unfinished);
         let plan_id = self.plan_id;
+        if let Some(usage) = self.usage.take() {
+            let began = self.cutoff.now;
+            usage.finish(self.collector, plan_id, began).await?;
+        }
         let mut parts = Vec::new();
         for (part, sessions) in (0..).zip(cut_into_parts(sessions)) {
             let candidates = sessions
@@ -71,7 +75,11 @@ impl Planning<'_> {
     }
 }
 
-async fn create(
+/// Creates an object of a plan.
+///
+/// # Errors
+/// It is not written, or another one stands there.
+pub(in crate::gc) async fn create(
     collector: &Collector,
     key: &Key,
     bytes: Vec<u8>,

@@ -58,7 +58,11 @@ impl KeySpace {
         let segments: Vec<&str> = rest.split('/').collect();
         let is_ours = match segments.as_slice() {
             ["probe", random] => is_uuid(random),
-            ["gc", "plans", plan, name] => is_uuid(plan) && (*name == "plan.json" || is_part(name)),
+            ["gc", "plans", plan, name] => {
+                let is_usage = *name == "usage.json";
+                let part = name.strip_prefix("usage-").unwrap_or(name);
+                is_uuid(plan) && (*name == "plan.json" || is_usage || is_part(part))
+            }
             ["gc", "reports", plan, name] => {
                 is_uuid(plan) && name.strip_suffix(".json").is_some_and(is_uuid)
             }
@@ -109,6 +113,8 @@ mod tests {
             (space.probe(&id), PROBE_KEPT),
             (space.gc_plan(&id), GC_PLAN_KEPT),
             (space.gc_plan_part(&id, 3), GC_PLAN_KEPT),
+            (space.gc_usage(&id), GC_PLAN_KEPT),
+            (space.gc_usage_part(&id, 3), GC_PLAN_KEPT),
             (space.gc_report(&id, &id), GC_REPORT_KEPT),
         ] {
             assert_eq!(space.expires_after(key.as_str()), Some(age), "{key}");
@@ -118,6 +124,7 @@ mod tests {
             "p/v1/probe/notes",
             "p/v1/gc/plans/00000000-0000-0000-0000-000000000007",
             "p/v1/gc/plans/00000000-0000-0000-0000-000000000007/notes.md",
+            "p/v1/gc/plans/00000000-0000-0000-0000-000000000007/usage-3.json",
             "p/v1/gc/plans/x/plan.json",
             "p/v1/gc/notes/00000000-0000-0000-0000-000000000007/plan.json",
             "v1/probe/00000000-0000-0000-0000-000000000007",
