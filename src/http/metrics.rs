@@ -14,6 +14,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 
 use crate::artifact::library::LibraryLoad;
 use crate::error::ErrorCode;
+use crate::gc::status::Counts;
 use crate::lease::owner::Status;
 use crate::lease::reconcile::Reconciled;
 use crate::lease::reconcile::summary::Kept;
@@ -140,6 +141,15 @@ impl Metrics {
     /// The bytes that a route has handed out of artifacts.
     pub(crate) fn read_back(&self, route: &str) -> Counter {
         self.counter(name::READ_BACK_BYTES, &[("route", route)])
+    }
+
+    /// Counts what an applied plan has decided.
+    pub(crate) fn collected(&self, counts: &Counts) {
+        for (status, _, tally) in counts.iter() {
+            let label = [("status", status.as_str())];
+            self.counter(name::GC_ARTIFACTS, &label)
+                .increment(tally.count);
+        }
     }
 
     /// Says when the process started, in seconds since 1970.

@@ -1,10 +1,13 @@
 //! Every example of a reply in `openapi.yaml` is a real one: the request that it answers is sent, and
 //! the reply must be the example, but for ids and times.
 
+use std::time::Duration;
+
 use axum::http::Method;
 use serde_json::{Value, json};
 
 use spillbox::artifact::manifest::TombstoneReason;
+use spillbox::gc::policy::PolicySettings;
 
 use crate::http_leases::post;
 use crate::support::app::{Backend, Reply, Saved, TestApp, request, send_to};
@@ -101,6 +104,26 @@ impl Stage {
                         .await
                 }
             }
+            ("planCollection", 201) => {
+                let asked = shown_request("planCollection");
+                app.send(post("/v1/gc/plans", &asked)).await
+            }
+            ("readCollectionReport", 200) => {
+                app.state.collect_by(PolicySettings {
+                    settle: Duration::ZERO,
+                    is_one_host: true,
+                    ..PolicySettings::default()
+                });
+                app.clock.advance(jiff::SignedDuration::from_hours(25));
+                let plan = app.send(post("/v1/gc/plans", &json!({}))).await.json();
+                app.clock.advance(jiff::SignedDuration::from_hours(1));
+                let id = plan["plan_id"].as_str().unwrap();
+                let apply = format!("/v1/gc/plans/{id}/apply");
+                let digest = json!({"sha256": plan["sha256"]});
+                let applied = app.send(post(&apply, &digest)).await;
+                assert!(applied.status.is_success(), "{}", applied.text());
+                app.get(&format!("/v1/gc/reports/{id}?limit=1")).await
+            }
             ("readBytes", 416) => {
                 let range = [("range", "bytes=4-")];
                 app.ask(Method::GET, &self.small.path, &range).await
@@ -143,7 +166,7 @@ fn settled(value: &Value) -> Value {
             let members = members.iter().map(|(name, member)| match name.as_str() {
                 // It holds a check of the artifact that it belongs to.
                 // Records hold nonces.
-                "sha256" => (name.clone(), Value::from("HASH")),
+                "sha256" | "plan_sha256" => (name.clone(), Value::from("HASH")),
                 "next_cursor" => (name.clone(), Value::from("CURSOR")),
                 _ => (name.clone(), settled(member)),
             });

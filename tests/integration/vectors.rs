@@ -5,6 +5,7 @@
 //! they are (system, area, `when`), not by id: a further case of a known kind runs without a change
 //! here. `SPILLBOX_VECTORS` names another file of the same form.
 
+mod gc;
 mod journal;
 mod listed;
 mod owners;
@@ -60,6 +61,7 @@ fn run(vector: &Vector) -> Option<anyhow::Result<()>> {
     pure::run(vector)
         .or_else(|| policy::run(vector))
         .or_else(|| journal::run(vector))
+        .or_else(|| gc::run(vector))
         .or_else(|| owners::run(vector))
 }
 

@@ -130,6 +130,7 @@ async fn do_chores(state: &AppState) -> Infallible {
         tokio::select! {
             _ = metrics.tick() => state.metrics().run_upkeep(),
             _ = pace.tick() => {
+                state.failed_access().forget_idle();
                 if let Some(limits) = state.request_limits() {
                     limits.forget_idle();
                 }

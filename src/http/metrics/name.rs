@@ -25,6 +25,8 @@ macro_rules! metrics {
 metrics! {
     BUILD_INFO: Gauge = "spillbox_build_info", "1; the label is the version";
     FAILURES: Counter = "spillbox_failures_total", "Requests answered with an error, by its code";
+    GC_ARTIFACTS: Counter = "spillbox_gc_artifacts_total",
+        "Artifacts that applied plans have decided about, by status";
     JOURNALS_UNREADABLE: Gauge = "spillbox_reconciliation_unreadable_journals",
         "Journals that the last reconciliation of the whole store could not read";
     LEASES_MISSING: Gauge = "spillbox_reconciliation_missing_referenced",

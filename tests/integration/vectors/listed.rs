@@ -75,11 +75,4 @@ pub(super) const LISTED: &[Listed] = &[
         reason: "needs a directory with a link in it",
         ids: &["S13-J28"],
     },
-    Listed {
-        run_in: Where::Step(7),
-        reason: "garbage collection",
-        ids: &[
-            "S13-G01", "S13-G12", "S13-G13", "HER-G01", "HER-G02", "OC-G02", "S13-G11",
-        ],
-    },
 ];
