@@ -35,6 +35,7 @@ fn keys() -> Vec<(KeyClass, String)> {
         space.gc_plan(&id),
         space.gc_plan_part(&id, 0),
         space.gc_report(&id, &id),
+        space.reconciliation(),
     ];
     let classed = keys.map(|key| (space.class_of(key.as_str()), key.as_str().to_owned()));
     let classes: BTreeSet<_> = classed.iter().map(|(class, _)| *class).collect();
@@ -110,6 +111,7 @@ fn allowed(statements: &[Statement], action: &str) -> BTreeSet<KeyClass> {
             classes.extend(covered);
         }
     }
+    classes.remove(&KeyClass::Foreign);
     classes
 }
 
@@ -138,7 +140,9 @@ fn assert_roles(service: &[Statement], collector: &[Statement]) {
     }
     let mut written = everything();
     assert_eq!(allowed(collector, "s3:PutObject"), written);
-    written.remove(&KeyClass::Gc);
+    // Plans and reports are the collector's, also over HTTP.
+    written.remove(&KeyClass::Plan);
+    written.remove(&KeyClass::Report);
     assert_eq!(allowed(service, "s3:PutObject"), written);
     for action in [
         "s3:DeleteObject",
@@ -206,8 +210,9 @@ fn conditional_writes_are_required_where_a_key_is_decided_once() {
     let exempt = &by_collector.condition["ArnNotEquals"]["aws:PrincipalArn"];
     assert_eq!(exempt, "CollectorRole.Arn");
     for (class, key) in keys() {
-        // Bodies may come in parts; probes and attestations are overwritten.
-        let is_free = matches!(class, KeyClass::Body | KeyClass::Probe | KeyClass::Attest);
+        // Bodies may come in parts; probes, attestations and what a reconciliation left are overwritten.
+        let is_free = matches!(class, KeyClass::Body | KeyClass::Probe | KeyClass::Attest)
+            || key == "v1/gc/reconciliation.json";
         let is_manifest = class == KeyClass::Manifest;
         assert_eq!(created_once.covers(&key), !is_free && !is_manifest, "{key}");
         assert_eq!(by_collector.covers(&key), is_manifest, "{key}");

@@ -97,7 +97,7 @@ fn every_container_runs_a_command_that_exists() {
             seen += 1;
         }
     }
-    assert!(seen >= 3);
+    assert_eq!(seen, 5);
     for path in below("deploy/k8s/base") {
         for document in documents(&path) {
             for container in super::kubernetes::containers(&document) {
@@ -106,7 +106,7 @@ fn every_container_runs_a_command_that_exists() {
             }
         }
     }
-    assert!(seen >= 5);
+    assert_eq!(seen, 9);
 }
 
 #[test]
@@ -127,6 +127,48 @@ fn every_unit_runs_a_command_that_exists() {
             assert!(units.contains(&timer), "{timer}");
         }
     }
+}
+
+/// Compose, Kubernetes and systemd run the same jobs with the same arguments.
+#[test]
+fn the_jobs_are_the_same_everywhere() {
+    let without_schedule = |arguments: Vec<String>| {
+        let begin = arguments.iter().position(|one| one == "--").unwrap();
+        arguments[begin + 1..].join(" ")
+    };
+    let mut of_compose = Vec::new();
+    for (_, service) in compose::services() {
+        if compose::is_ours(&service) && compose::command(&service)[0] == "job" {
+            of_compose.push(without_schedule(compose::command(&service)));
+        }
+    }
+    let mut of_kubernetes = Vec::new();
+    for path in below("deploy/k8s/base") {
+        for document in documents(&path)
+            .iter()
+            .filter(|one| one["kind"] == "CronJob")
+        {
+            let container = super::kubernetes::containers(document).remove(0);
+            of_kubernetes.push(without_schedule(strings(&container["args"])));
+        }
+    }
+    let mut of_systemd = Vec::new();
+    for path in below("deploy/systemd") {
+        let unit = text(&path);
+        let line = unit
+            .lines()
+            .find_map(|line| line.strip_prefix("ExecStart=/usr/bin/spillbox "));
+        of_systemd.extend(
+            line.filter(|line| !line.starts_with("serve"))
+                .map(|line| line.to_owned()),
+        );
+    }
+    for jobs in [&mut of_compose, &mut of_kubernetes, &mut of_systemd] {
+        jobs.sort();
+        assert_eq!(jobs.len(), 3);
+    }
+    assert_eq!(of_compose, of_kubernetes);
+    assert_eq!(of_compose, of_systemd);
 }
 
 #[test]

@@ -42,6 +42,16 @@ fn of_kind(kind: &str) -> Vec<(String, Value)> {
     objects
 }
 
+/// The names of the scheduled jobs, in order.
+pub(super) fn jobs() -> Vec<String> {
+    let jobs = of_kind("CronJob").into_iter();
+    let mut names: Vec<_> = jobs
+        .map(|(_, job)| job["metadata"]["name"].as_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
 #[test]
 fn the_base_lists_every_file() {
     let listed = strings(&yaml(&format!("{BASE}/kustomization.yaml"))["resources"]);

@@ -60,8 +60,11 @@ fn words(query: &str) -> Vec<String> {
 }
 
 fn metrics_of(query: &str) -> BTreeSet<String> {
-    let of_ours = |word: &String| word.starts_with("spillbox_") || word.starts_with("process_");
-    words(query).into_iter().filter(of_ours).collect()
+    let is_metric = |word: &String| {
+        let prefixes = ["spillbox_", "process_", "kube_"];
+        prefixes.iter().any(|prefix| word.starts_with(prefix))
+    };
+    words(query).into_iter().filter(is_metric).collect()
 }
 
 /// What a service exposes after a save, a read and a failure: each series' name with its labels.
@@ -69,7 +72,7 @@ fn exposed() -> BTreeMap<String, BTreeSet<String>> {
     let place = Place::store();
     let service = Service::start(&place.store_url(), &["--admin-listen", "127.0.0.1:0"]);
     let file = place.file("a.log");
-    crate::support::program::write(&file, b"line\n");
+    write(&file, b"line\n");
     let url = format!("{}/v1/sessions/s/artifacts?tool=seq", service.url);
     let saved = succeed(isolated(
         "curl",
@@ -90,6 +93,20 @@ fn exposed() -> BTreeMap<String, BTreeSet<String>> {
         let known = exposed.entry(name.to_owned()).or_default();
         known.extend(labels.map(|(label, _)| label.to_owned()));
     }
+    // These begin with the first collection, or the first reconciliation that is seen.
+    for later in [
+        name::LEASES_PENDING,
+        name::LEASES_MISSING,
+        name::LEASES_UNPROTECTED,
+        name::JOURNALS_UNREADABLE,
+    ] {
+        exposed.entry(later.to_owned()).or_default();
+    }
+    let status = BTreeSet::from(["status".to_owned()]);
+    exposed.insert(name::GC_ARTIFACTS.to_owned(), status);
+    // Kubernetes' own.
+    let job_name = BTreeSet::from(["job_name".to_owned()]);
+    exposed.insert("kube_job_status_failed".to_owned(), job_name);
     exposed
 }
 
@@ -180,6 +197,21 @@ fn every_alert_is_tried_and_has_a_runbook() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn the_alert_about_jobs_names_every_job() {
+    let (_, query) = queries()
+        .into_iter()
+        .find(|(name, _)| name == "SpillboxJobFailed")
+        .unwrap();
+    let named = query.split(['(', ')']).nth(1).unwrap().to_owned();
+    let mut named: Vec<_> = named
+        .split('|')
+        .map(|job| format!("spillbox-{job}"))
+        .collect();
+    named.sort();
+    assert_eq!(named, super::kubernetes::jobs());
 }
 
 #[test]
