@@ -125,7 +125,9 @@ fn the_end_of_the_schedule_is_the_end_of_the_job() {
         assert_ne!(log.read_line(&mut line).unwrap(), 0, "the job ended");
     }
     let pid = child.id().to_string();
-    let killed = std::process::Command::new("kill").args(["-TERM", &pid]).status();
+    let killed = std::process::Command::new("kill")
+        .args(["-TERM", &pid])
+        .status();
     assert!(killed.unwrap().success());
     let mut rest = String::new();
     log.read_to_string(&mut rest).unwrap();
