@@ -181,11 +181,6 @@ impl KeySpace {
         format!("{}v1/t/{tenant}/a/", self.prefix)
     }
 
-    /// The prefix of all journals of a tenant.
-    pub fn all_journals(&self, tenant: &Tenant) -> String {
-        format!("{}v1/t/{tenant}/j/", self.prefix)
-    }
-
     /// The prefix of all bodies of a tenant.
     pub fn all_bodies(&self, tenant: &Tenant) -> String {
         format!("{}v1/t/{tenant}/b/", self.prefix)

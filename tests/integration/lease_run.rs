@@ -22,7 +22,7 @@ use crate::support::collection::World;
 use crate::support::leases::{claim, txn};
 use crate::support::library::{body, request};
 use crate::support::owner::{Said, Script, memory_at, published, reference, says};
-use crate::support::program::{Place, bare, text};
+use crate::support::program::{Place, bare, text, write};
 
 fn session(name: &str) -> SessionId {
     name.parse().unwrap()
@@ -301,7 +301,7 @@ async fn the_command_prints_a_line_for_each_lease() {
         "[owners.memory]\nmode = \"owner_fenced\"\nbase_url = \"{}\"\nallow_private = true\n",
         owner.url
     );
-    std::fs::write(place.file("owners.toml"), settings).unwrap();
+    write(&place.file("owners.toml"), settings.as_bytes());
     let store = place.store_url();
     let config = place.file("owners.toml").display().to_string();
     let run = async |more: &[&str]| {

@@ -17,7 +17,7 @@ use spillbox::lease::entry::OwnerMode;
 use spillbox::lease::leases::Owners;
 use spillbox::settings::{OwnerSettings, Settings, StoreSettings, StoreUrl};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 #[path = "../../examples/reference_owner.rs"]
 #[allow(
@@ -32,22 +32,17 @@ pub(crate) use reference_owner::Broken;
 /// A server that ends with its handle.
 pub(crate) struct Served {
     pub(crate) url: String,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _task: JoinSet<()>,
 }
 
 pub(crate) async fn serve(router: Router) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let task = tokio::spawn(async move {
+    let mut task = JoinSet::new();
+    task.spawn(async move {
         axum::serve(listener, router).await.unwrap();
     });
-    Served { url, task }
+    Served { url, _task: task }
 }
 
 /// The reference owner, with a rule broken or none.
@@ -79,13 +74,16 @@ pub(crate) fn published(source_id: &str, digest: &Sha256Digest) -> serde_json::V
     json!({"state": "published", "source_id": source_id, "sha256": digest.to_hex()})
 }
 
+/// The method and the path, and the seal's If-Match.
+pub(crate) type Asked = (Method, String, Option<String>);
+
 /// An owner with a script: its last line is said again and again.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Script {
     looks: Arc<Mutex<VecDeque<Said>>>,
     seals: Arc<Mutex<VecDeque<Said>>>,
-    /// What was asked: the method and the path, and the seal's If-Match.
-    pub(crate) asked: Arc<Mutex<Vec<(Method, String, Option<String>)>>>,
+    /// What was asked.
+    pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Script {
