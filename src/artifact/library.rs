@@ -238,9 +238,9 @@ impl Library {
         }
     }
 
-    /// Takes over what a plan of the collector saw of the use of quotas.
-    pub fn rebase_usage(&self, baseline: UsageBaseline) {
-        self.usage.rebase(baseline);
+    /// Takes over what a plan of the collector, whose look began at `look_began`, saw of the use of quotas.
+    pub fn rebase_usage(&self, baseline: UsageBaseline, look_began: Timestamp) {
+        self.usage.rebase(baseline, look_began);
     }
 
     /// Asks the store for one small answer, to see whether it answers at all.

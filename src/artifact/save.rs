@@ -177,7 +177,7 @@ impl Library {
         };
         self.take_back(tenant, &own).await;
         if answer.as_ref().is_ok_and(|saved| saved.is_new) {
-            charge.keep();
+            charge.keep(self.clock.now());
         }
         answer
     }
