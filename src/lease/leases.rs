@@ -19,6 +19,7 @@ use crate::lease::names::{OwnerName, Reason, TransactionId};
 use crate::lease::owner::{NoOwners, OwnerLink};
 use crate::lease::report::{JournalReport, JournalStatus, LeaseReport};
 use crate::lease::state::{Lease, Phase};
+use crate::store::{StoreError, StoreErrorKind};
 
 mod answer;
 mod change;
@@ -186,10 +187,17 @@ impl Leases {
         let operation = Operation::Occupy { seq };
         let answer = self.journals.submit(tenant, session, operation).await?;
         let stored = self.journals.hash_of(tenant, session, seq).await;
+        // The slot is occupied by now: an absence is an older state, and not "never".
+        let stored = stored.and_then(|stored| {
+            stored.ok_or_else(|| {
+                let (kind, detail) = (StoreErrorKind::Unavailable, "an older state was shown");
+                StoreError::new(kind, "get", format!("journal record {seq}"), detail)
+            })
+        });
         let stored = stored.map_err(JournalError::Store)?;
         let lease = answer.state.lease(transaction_id);
         Ok(Resolved {
-            has_landed: stored == Some(sha256),
+            has_landed: stored == sha256,
             lease: lease.map(|lease| LeaseReport::of(lease, session)),
             receipt: answer.receipt,
         })
