@@ -11,6 +11,7 @@ mod support {
     pub(crate) mod collection;
     pub(crate) mod contract;
     pub(crate) mod crash;
+    pub(crate) mod hooked;
     pub(crate) mod leases;
     pub(crate) mod library;
     pub(crate) mod program;
@@ -37,6 +38,8 @@ mod conformance;
 mod decision_budget;
 mod decision_faults;
 mod gc_collect;
+mod gc_cost;
+mod gc_crash;
 mod gc_erase;
 mod gc_faults;
 mod gc_service;
