@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the service costs over the bare store, on the S3 server of the tests and on SeaweedFS.
+# What the service costs over the bare store, and what an append to a journal costs, on the S3 server of the tests and on SeaweedFS.
 #
 #   scripts/bench.sh [in-process|NAME…]    NAME: a server of scripts/stores.sh
 set -euo pipefail
@@ -11,10 +11,11 @@ trap clean_up EXIT
 trap 'exit 130' INT TERM
 
 [ $# -gt 0 ] || set -- in-process seaweedfs
-cargo bench --locked --bench ratios --no-run
+benches=(--bench ratios --bench journal_appends)
+cargo bench --locked "${benches[@]}" --no-run
 for store in "$@"; do
   if [ "$store" = in-process ]; then
-    cargo bench --locked --bench ratios
+    cargo bench --locked "${benches[@]}"
     continue
   fi
   settings=$(scripts/stores.sh up "$store")
@@ -22,7 +23,7 @@ for store in "$@"; do
   started=$store
   (
     eval "$settings"
-    cargo bench --locked --bench ratios
+    cargo bench --locked "${benches[@]}"
   )
   scripts/stores.sh down "$store"
   started=

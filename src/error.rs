@@ -47,6 +47,16 @@ error_codes! {
     DigestMismatch = "digest_mismatch",
     /// The credentials may not remove everything that an erasure has to remove.
     EraseDenied = "erase_denied",
+    /// The credentials that collections use may not do what one needs.
+    GcDenied = "gc_denied",
+    /// No plan of that name is visible to this caller.
+    GcPlanNotFound = "gc_plan_not_found",
+    /// The plan may be applied later.
+    GcPlanTooYoung = "gc_plan_too_young",
+    /// A safety check refuses the collection; `detail` names it.
+    GcRefused = "gc_refused",
+    /// The plan was not applied, or is not visible to this caller.
+    GcReportNotFound = "gc_report_not_found",
     /// A service without tokens was asked under a host name that is not its own.
     HostNotAllowed = "host_not_allowed",
     /// The lease is in a state that this operation does not lead out of.
@@ -81,6 +91,8 @@ error_codes! {
     OutcomeUnknown = "outcome_unknown",
     /// The owner is configured with another mode, or may not be named by callers.
     OwnerModeConflict = "owner_mode_conflict",
+    /// The owner did not seal its absence, so its lease is not aborted.
+    OwnerUnsealed = "owner_unsealed",
     /// The session has another parent, or was created without one.
     ParentConflict = "parent_conflict",
     /// The parent session does not exist, or the caller may not read it.
@@ -141,8 +153,11 @@ impl ErrorCode {
             Self::InvalidLease => StatusCode::BAD_REQUEST,
             Self::ArtifactLeased
             | Self::IllegalTransition
+            | Self::GcPlanTooYoung
+            | Self::GcRefused
             | Self::JournalSuspect
             | Self::OwnerModeConflict
+            | Self::OwnerUnsealed
             | Self::RetentionNotExtended
             | Self::SourceMismatch
             | Self::TransactionConflict
@@ -151,9 +166,11 @@ impl ErrorCode {
             Self::JournalCorrupt | Self::JournalReadOnly => StatusCode::INTERNAL_SERVER_ERROR,
             Self::TransactionUnknown => StatusCode::NOT_FOUND,
             Self::ArtifactDeleted => StatusCode::GONE,
-            Self::ArtifactNotFound | Self::ParentNotFound | Self::RouteNotFound => {
-                StatusCode::NOT_FOUND
-            }
+            Self::ArtifactNotFound
+            | Self::GcPlanNotFound
+            | Self::GcReportNotFound
+            | Self::ParentNotFound
+            | Self::RouteNotFound => StatusCode::NOT_FOUND,
             Self::BodyCorrupt | Self::Internal | Self::StoreFormatUnsupported => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
@@ -176,6 +193,7 @@ impl ErrorCode {
             Self::Saturated
             | Self::SaveSuperseded
             | Self::EraseDenied
+            | Self::GcDenied
             | Self::StoreDenied
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
@@ -197,17 +215,23 @@ impl ErrorCode {
             | Self::Saturated
             | Self::SaveSuperseded
             | Self::EraseDenied
+            | Self::GcDenied
+            | Self::GcPlanTooYoung
             | Self::StoreDenied
             | Self::StoreFull
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
             | Self::StoreUnavailable
-            | Self::OutcomeUnknown => true,
+            | Self::OutcomeUnknown
+            | Self::OwnerUnsealed => true,
             Self::ArtifactDeleted
             | Self::ArtifactNotFound
             | Self::BodyCorrupt
             | Self::BodyTooLarge
             | Self::DigestMismatch
+            | Self::GcPlanNotFound
+            | Self::GcRefused
+            | Self::GcReportNotFound
             | Self::HostNotAllowed
             | Self::IncarnationsExhausted
             | Self::InsufficientScope
@@ -253,18 +277,25 @@ impl ErrorCode {
             Self::Internal
             | Self::SaveSuperseded
             | Self::EraseDenied
+            | Self::GcDenied
             | Self::StoreDenied
             | Self::StoreFull
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
             | Self::StoreUnavailable
-            | Self::OutcomeUnknown => false,
+            | Self::OutcomeUnknown
+            // The owner may have sealed although its answer was lost.
+            | Self::OwnerUnsealed => false,
             Self::ArtifactDeleted
             | Self::ArtifactNotFound
             | Self::BodyCorrupt
             | Self::BodyIncomplete
             | Self::BodyTooLarge
             | Self::DigestMismatch
+            | Self::GcPlanNotFound
+            | Self::GcPlanTooYoung
+            | Self::GcRefused
+            | Self::GcReportNotFound
             | Self::HostNotAllowed
             | Self::IncarnationsExhausted
             | Self::InsufficientScope
@@ -316,6 +347,7 @@ impl ErrorCode {
             Self::JournalSuspect => "Journal suspect",
             Self::OutcomeUnknown => "Outcome unknown",
             Self::OwnerModeConflict => "Owner configured otherwise",
+            Self::OwnerUnsealed => "Absence not sealed",
             Self::RetentionNotExtended => "End not later",
             Self::SourceMismatch => "Not this artifact",
             Self::TransactionConflict => "Transaction known with another intent",
@@ -328,6 +360,11 @@ impl ErrorCode {
             Self::BodyTooLarge => "Request body too large",
             Self::DigestMismatch => "Digest mismatch",
             Self::EraseDenied => "Erasure not allowed by the store",
+            Self::GcDenied => "Collection not allowed by the store",
+            Self::GcPlanNotFound => "Plan not found",
+            Self::GcPlanTooYoung => "Plan too young",
+            Self::GcRefused => "Collection refused",
+            Self::GcReportNotFound => "Report not found",
             Self::HostNotAllowed => "Host name not allowed",
             Self::IncarnationsExhausted => "Call saved and collected too often",
             Self::InsufficientScope => "Insufficient scope",
@@ -385,6 +422,9 @@ impl ErrorCode {
                 "POST /v1/sessions/{session}/leases/{transaction_id}/resolve with the `seq` and `sha256` of this reply before you rely on either outcome"
             }
             Self::OwnerModeConflict => "leave `mode` out, or name another owner",
+            Self::OwnerUnsealed => {
+                "reconcile the lease, or try again when the owner answers; `force` aborts without it, and a reference that it publishes then is not protected"
+            }
             Self::RetentionNotExtended => {
                 "name a later time, or null for none; the lease keeps the end named in `detail`"
             }
@@ -413,7 +453,20 @@ impl ErrorCode {
                 "the bytes changed on the way or the header is of other bytes; send both again; nothing was stored"
             }
             Self::EraseDenied => {
-                "nothing was destroyed that can be told gone; the operator allows s3:PutObject and s3:DeleteObject under a/ and b/, s3:GetBucketVersioning, and on a versioned bucket s3:ListBucketVersions and s3:DeleteObjectVersion"
+                "nothing was destroyed that can be told gone; the operator sets store.collector to credentials that may, or allows s3:PutObject and s3:DeleteObject under a/ and b/, s3:GetBucketVersioning, and on a versioned bucket s3:ListBucketVersions and s3:DeleteObjectVersion"
+            }
+            Self::GcDenied => {
+                "the operator sets store.collector to credentials that may list and read the bucket, write under a/, gc/ and probe/, and delete there and under b/"
+            }
+            Self::GcPlanNotFound => {
+                "check the name; a plan that is still being made is known only to the replica that makes it, so ask again"
+            }
+            Self::GcPlanTooYoung => {
+                "apply it from the time in `detail` on: an artifact is seen twice before it goes"
+            }
+            Self::GcRefused => "nothing was done; make a new plan, or correct what `detail` names",
+            Self::GcReportNotFound => {
+                "apply the plan first, or ask again: an application that runs is known only to its replica"
             }
             Self::HostNotAllowed => {
                 "ask http://127.0.0.1 or http://localhost with the service's port; for another name the operator sets server.public_url, or tokens"

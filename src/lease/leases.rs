@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -16,10 +17,11 @@ use crate::lease::failure::{LeaseError, PrepareError};
 use crate::lease::journal::{Answer, JournalError, Receipt};
 use crate::lease::journals::Journals;
 use crate::lease::names::{HoldName, OwnerGeneration, OwnerName, Reason, TransactionId};
+use crate::lease::owner::{NoOwners, OwnerLink};
 use crate::lease::record::is_encodable;
 use crate::lease::report::{JournalReport, JournalStatus, LeaseReport};
 use crate::lease::source::SourceId;
-use crate::lease::state::State;
+use crate::lease::state::{Lease, Phase, State};
 
 /// The owner of a lease that names none.
 pub const DEFAULT_OWNER: &str = "default";
@@ -29,9 +31,27 @@ pub const DEFAULT_OWNER: &str = "default";
 pub struct LeaseOptions {
     /// Nothing is ever written.
     pub is_read_only: bool,
-    /// Configured owners. Any other is owner-fenced without a URL: its leases stay prepared until it
-    /// commits or aborts them.
-    pub owners: BTreeMap<OwnerName, OwnerMode>,
+    /// The owners.
+    pub owners: Owners,
+}
+
+/// The configured owners. Any other is owner-fenced without a URL: its leases stay prepared until it
+/// commits or aborts them.
+#[derive(Debug, Clone)]
+pub struct Owners {
+    /// In which order each of them publishes.
+    pub modes: BTreeMap<OwnerName, OwnerMode>,
+    /// How they are asked what they hold.
+    pub link: Arc<dyn OwnerLink>,
+}
+
+impl Default for Owners {
+    fn default() -> Self {
+        Self {
+            modes: BTreeMap::new(),
+            link: Arc::new(NoOwners),
+        }
+    }
 }
 
 /// A claim on an artifact, as a caller states it.
@@ -60,6 +80,8 @@ pub struct LeaseFilter {
     pub owner: Option<OwnerName>,
     /// Only in this state: `prepared`, `committed`, `aborted` or `released`.
     pub state: Option<String>,
+    /// Only prepared ones that have been so for this long, or for nobody knows how long.
+    pub stuck_for: Option<Duration>,
     /// Only transactions after this one.
     pub after: Option<TransactionId>,
     /// At most so many.
@@ -111,9 +133,9 @@ pub struct Lifted {
 /// The leases of one store. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Leases {
-    library: Library,
-    journals: Journals,
-    options: Arc<LeaseOptions>,
+    pub(in crate::lease) library: Library,
+    pub(in crate::lease) journals: Journals,
+    pub(in crate::lease) options: Arc<LeaseOptions>,
 }
 
 impl Leases {
@@ -353,6 +375,7 @@ impl Leases {
             .submit(tenant, session, Operation::Read)
             .await?;
         let after = filter.after.as_ref();
+        let now = self.library.clock().now();
         let mut leases = read
             .state
             .leases()
@@ -368,6 +391,11 @@ impl Leases {
                     .state
                     .as_ref()
                     .is_none_or(|s| lease.phase.as_str() == s)
+            })
+            .filter(|lease| {
+                filter
+                    .stuck_for
+                    .is_none_or(|least| is_stuck(lease, least, now))
             })
             .map(|lease| LeaseReport::of(lease, session));
         let page: Vec<_> = leases.by_ref().take(filter.limit).collect();
@@ -466,7 +494,7 @@ impl Leases {
         Ok(lease_answer(answer, session, transaction_id)?)
     }
 
-    fn demand_writable(&self) -> Result<(), LeaseError> {
+    pub(in crate::lease) fn demand_writable(&self) -> Result<(), LeaseError> {
         if self.options.is_read_only {
             return Err(LeaseError::ReadOnly);
         }
@@ -478,7 +506,7 @@ impl Leases {
         owner: &OwnerName,
         stated: Option<OwnerMode>,
     ) -> Result<OwnerMode, PrepareError> {
-        let configured = self.options.owners.get(owner).copied();
+        let configured = self.options.owners.modes.get(owner).copied();
         let mode = configured.unwrap_or(OwnerMode::OwnerFenced);
         match stated {
             Some(stated) if stated != mode => Err(PrepareError::OwnerMode(format!(
@@ -507,7 +535,15 @@ fn intent_of(manifest: &ConfirmedManifest, transaction_id: TransactionId) -> Pre
     }
 }
 
-fn lease_answer(
+/// Returns whether a lease has been prepared for at least so long; one whose date nobody wrote down counts:
+/// better seen than overlooked.
+pub(in crate::lease) fn is_stuck(lease: &Lease, least: Duration, now: Timestamp) -> bool {
+    let age = lease.prepared_as_of.map(|then| now.duration_since(then));
+    lease.phase == Phase::Prepared
+        && age.is_none_or(|age| Duration::try_from(age).is_ok_and(|age| age >= least))
+}
+
+pub(in crate::lease) fn lease_answer(
     answer: Answer,
     session: &SessionId,
     transaction_id: &TransactionId,

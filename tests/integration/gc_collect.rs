@@ -564,6 +564,6 @@ async fn a_lease_whose_artifact_has_vanished_is_an_alarm() {
     let planned = world.plan().await;
     let missing = planned.plan.counts.of(Status::MissingReferenced);
     assert_eq!(missing.count, 1);
-    assert_eq!(planned.alarms.len(), 1);
-    assert_eq!(planned.alarms[0].artifact, artifact.to_string());
+    assert_eq!(planned.plan.alarms.len(), 1);
+    assert_eq!(planned.plan.alarms[0].artifact, artifact.to_string());
 }
