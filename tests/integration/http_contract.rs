@@ -106,7 +106,7 @@ async fn the_query_parameters_are_those_of_the_contract() {
             asked += 1;
         }
     }
-    assert_eq!(asked, 27);
+    assert_eq!(asked, 29);
 }
 
 #[test]

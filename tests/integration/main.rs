@@ -54,6 +54,7 @@ mod http_leases;
 mod http_limits;
 mod http_list;
 mod http_metrics;
+mod http_minted;
 mod http_read;
 mod http_results;
 mod http_save;
