@@ -44,6 +44,7 @@ pub mod save;
 pub mod scan;
 pub mod search;
 pub mod session;
+mod session_access;
 pub mod summary;
 mod upload;
 mod upload_memory;

@@ -8,12 +8,16 @@
 
 mod authenticator;
 mod bearer;
+mod grant;
 mod principal;
 mod scope;
+mod signing;
 mod token_table;
 
 pub use authenticator::{Authenticator, Refusal};
 pub use bearer::{PresentedToken, is_token_text};
+pub use grant::{CapabilityGrant, GrantError, SESSION_TOKEN_PREFIX, SessionGrant};
 pub use principal::{Credential, InvalidPrincipalNameError, Principal, PrincipalId};
 pub use scope::{Scope, Scopes, UnknownScopeError};
+pub use signing::{SigningKeyError, SigningKeys};
 pub use token_table::{TokenEntry, TokenEntryError, TokenTable};

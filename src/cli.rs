@@ -220,7 +220,14 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             start_logs(LevelFilter::INFO)?;
             job::run(args).await
         }
-        Command::Token(args) => token::run(args),
+        Command::Token(args) => match &args.command {
+            token::TokenCommand::Hash(args) => token::hash(args),
+            token::TokenCommand::Mint(args) => {
+                let command =
+                    async |transport: &_| token::mint::run(args, &variables, transport).await;
+                ask(&args.connection, None, &variables, command).await
+            }
+        },
         Command::Run(args) => {
             start_logs(LevelFilter::OFF)?;
             // Decided before the tool runs: wrong usage must not cost a run.

@@ -45,6 +45,10 @@ error_codes! {
     BodyIncomplete = "body_incomplete",
     /// The body is larger than this service takes.
     BodyTooLarge = "body_too_large",
+    /// The capability in the URL has expired.
+    CapabilityExpired = "capability_expired",
+    /// The capability in the URL is none of this service for this artifact, or its maker is gone.
+    CapabilityInvalid = "capability_invalid",
     /// The body's digest is not the one that the request stated.
     DigestMismatch = "digest_mismatch",
     /// The credentials may not remove everything that an erasure has to remove.
@@ -89,6 +93,8 @@ error_codes! {
     JournalSuspect = "journal_suspect",
     /// The path exists, but not with this method.
     MethodNotAllowed = "method_not_allowed",
+    /// Nothing is minted here: no signing key is set, or the caller presents no configured token.
+    MintingUnavailable = "minting_unavailable",
     /// The journal's write may or may not have happened, or may still happen.
     OutcomeUnknown = "outcome_unknown",
     /// The owner is configured with another mode, or may not be named by callers.
@@ -121,6 +127,8 @@ error_codes! {
     Saturated = "saturated",
     /// The collector took this save's artifact before it was finished.
     SaveSuperseded = "save_superseded",
+    /// The token is limited to another session, or may not do this at all.
+    SessionForbidden = "session_forbidden",
     /// The source id or digest is not this session's artifact.
     SourceMismatch = "source_mismatch",
     /// The store refuses this service's credentials.
@@ -135,6 +143,8 @@ error_codes! {
     StoreThrottled = "store_throttled",
     /// The store cannot be reached or fails.
     StoreUnavailable = "store_unavailable",
+    /// The session token has expired.
+    TokenExpired = "token_expired",
     /// The transaction id is taken by another intent.
     TransactionConflict = "transaction_conflict",
     /// The lease was aborted or released; that is final.
@@ -188,7 +198,12 @@ impl ErrorCode {
             Self::PreviewBudgetTooSmall => StatusCode::UNPROCESSABLE_ENTITY,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::HostNotAllowed => StatusCode::MISDIRECTED_REQUEST,
-            Self::InsufficientScope | Self::ReadOnly => StatusCode::FORBIDDEN,
+            Self::CapabilityExpired
+            | Self::CapabilityInvalid
+            | Self::InsufficientScope
+            | Self::MintingUnavailable
+            | Self::ReadOnly
+            | Self::SessionForbidden => StatusCode::FORBIDDEN,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -202,7 +217,7 @@ impl ErrorCode {
             | Self::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::QuotaExceeded | Self::StoreFull => StatusCode::INSUFFICIENT_STORAGE,
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::TokenExpired | Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
         }
     }
@@ -230,6 +245,11 @@ impl ErrorCode {
             | Self::ArtifactNotFound
             | Self::BodyCorrupt
             | Self::BodyTooLarge
+            | Self::CapabilityExpired
+            | Self::CapabilityInvalid
+            | Self::MintingUnavailable
+            | Self::SessionForbidden
+            | Self::TokenExpired
             | Self::DigestMismatch
             | Self::GcPlanNotFound
             | Self::GcRefused
@@ -293,6 +313,11 @@ impl ErrorCode {
             | Self::BodyCorrupt
             | Self::BodyIncomplete
             | Self::BodyTooLarge
+            | Self::CapabilityExpired
+            | Self::CapabilityInvalid
+            | Self::MintingUnavailable
+            | Self::SessionForbidden
+            | Self::TokenExpired
             | Self::DigestMismatch
             | Self::GcPlanNotFound
             | Self::GcPlanTooYoung

@@ -461,6 +461,28 @@ pub const MAX_JOURNAL_LINE_BYTES: usize = 1 << 20;
 /// operator may reuse as opaque words, stay under this.
 pub const MAX_TOKEN_BYTES: usize = 512;
 
+/// Keys that sign: the one in use, and the one before it while what it signed still lives.
+pub const MAX_SIGNING_KEYS: usize = 2;
+
+/// 256 bits, as many as the signature has.
+pub const MIN_SIGNING_SECRET_BYTES: usize = 32;
+
+/// A file that holds more is no secret but something else.
+pub const MAX_SIGNING_SECRET_BYTES: u64 = 4_096;
+
+/// How long past its end a session token or capability is still taken: the clocks of replicas, and of who
+/// renews in time, differ by seconds.
+pub const SIGNED_CLOCK_SKEW: Duration = Duration::from_secs(30);
+
+/// A session token outlives no sandbox by long.
+pub const MAX_SESSION_TOKEN_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// A capability stands in a URL, and URLs stand in histories and logs of others.
+pub const MAX_CAPABILITY_TTL: Duration = Duration::from_secs(3600);
+
+/// A request for a token or a capability.
+pub const MAX_MINT_REQUEST_BYTES: usize = 8 << 10;
+
 /// A token that an operator chose: 16 bytes of a random alphabet are beyond guessing over a network.
 pub const MIN_TOKEN_BYTES: usize = 16;
 

@@ -1,11 +1,14 @@
 //! From what a request presents to who it is.
 
+use jiff::Timestamp;
+
 use crate::auth::bearer::PresentedToken;
 use crate::auth::principal::Principal;
+use crate::auth::signing::SigningKeys;
 use crate::auth::token_table::TokenTable;
-use crate::ids::Tenant;
+use crate::ids::{ArtifactRef, Tenant};
 
-/// Why nobody was recognised. Both are answered alike; only the challenge differs (RFC 6750 §3.1).
+/// Why nobody was recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The request presents no bearer token.
@@ -14,6 +17,15 @@ pub enum Refusal {
     /// It presents one that is malformed or unknown.
     #[error("the bearer token is not one of this service")]
     InvalidToken,
+    /// It presents a session token of this service whose time is over.
+    #[error("the session token has expired")]
+    ExpiredToken,
+    /// Its URL holds a capability that no live key sealed for this artifact, or whose maker is gone.
+    #[error("the capability is not one of this service for this artifact")]
+    InvalidCapability,
+    /// Its URL holds a capability whose time is over.
+    #[error("the capability has expired")]
+    ExpiredCapability,
 }
 
 /// Decides who a caller is.
@@ -38,15 +50,48 @@ impl Authenticator {
     ///
     /// # Errors
     /// A token is needed, and what is presented is none.
-    pub fn authenticate(&self, presented: PresentedToken) -> Result<&Principal, Refusal> {
+    pub fn authenticate(
+        &self,
+        presented: PresentedToken,
+        now: Timestamp,
+    ) -> Result<Principal, Refusal> {
         let table = match self {
-            Self::Anonymous(principal) => return Ok(principal),
+            Self::Anonymous(principal) => return Ok(principal.clone()),
             Self::Tokens(table) => table,
         };
         match presented {
             PresentedToken::Nothing => Err(Refusal::NothingPresented),
             PresentedToken::Malformed => Err(Refusal::InvalidToken),
-            PresentedToken::Token(sha256) => table.find(&sha256).ok_or(Refusal::InvalidToken),
+            PresentedToken::Token(sha256) => {
+                let known = table.find(&sha256).cloned();
+                known.ok_or(Refusal::InvalidToken)
+            }
+            PresentedToken::Sealed(text) => table.open_session_token(&text, now),
+        }
+    }
+
+    /// Returns who presents a capability for an artifact.
+    ///
+    /// # Errors
+    /// It is none, not for this artifact, or over.
+    pub fn authenticate_capability(
+        &self,
+        text: &str,
+        artifact: &ArtifactRef,
+        now: Timestamp,
+    ) -> Result<Principal, Refusal> {
+        match self {
+            // Everybody may read there; what else is presented is not looked at.
+            Self::Anonymous(principal) => Ok(principal.clone()),
+            Self::Tokens(table) => table.open_capability(text, artifact, now),
+        }
+    }
+
+    /// Returns the keys that sign, where there are any.
+    pub fn signing_keys(&self) -> Option<&SigningKeys> {
+        match self {
+            Self::Anonymous(_) => None,
+            Self::Tokens(table) => table.signing_keys(),
         }
     }
 }
@@ -65,7 +110,7 @@ mod tests {
             PresentedToken::Malformed,
             PresentedToken::Token(Sha256Digest::of(b"x")),
         ] {
-            let principal = open.authenticate(presented).unwrap();
+            let principal = open.authenticate(presented, Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!(principal.id.as_str(), "anonymous");
         }
     }
@@ -80,7 +125,14 @@ mod tests {
         };
         let closed = Authenticator::Tokens(TokenTable::new(&[entry]).unwrap());
         let known = PresentedToken::Token(Sha256Digest::of(b"known"));
-        assert_eq!(closed.authenticate(known).unwrap().tenant.as_str(), "acme");
+        assert_eq!(
+            closed
+                .authenticate(known, Timestamp::UNIX_EPOCH)
+                .unwrap()
+                .tenant
+                .as_str(),
+            "acme"
+        );
         for (presented, refusal) in [
             (PresentedToken::Nothing, Refusal::NothingPresented),
             (PresentedToken::Malformed, Refusal::InvalidToken),
@@ -89,7 +141,10 @@ mod tests {
                 Refusal::InvalidToken,
             ),
         ] {
-            assert_eq!(closed.authenticate(presented), Err(refusal));
+            assert_eq!(
+                closed.authenticate(presented, Timestamp::UNIX_EPOCH),
+                Err(refusal)
+            );
         }
     }
 }

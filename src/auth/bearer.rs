@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use crate::auth::grant::SESSION_TOKEN_PREFIX;
 use crate::digest::Sha256Digest;
 use crate::limits::MAX_TOKEN_BYTES;
 
-/// What a request says of itself. Holds a digest, never the token.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What a request says of itself. Holds the text of a sealed token until it is opened, of any other one
+/// the digest.
+#[derive(Clone, PartialEq, Eq)]
 pub enum PresentedToken {
     /// No bearer credential: no header, or one of another scheme.
     Nothing,
@@ -14,6 +16,8 @@ pub enum PresentedToken {
     Malformed,
     /// A well-formed token, by its SHA-256.
     Token(Sha256Digest),
+    /// A token that the service may have sealed itself.
+    Sealed(String),
 }
 
 impl fmt::Debug for PresentedToken {
@@ -22,7 +26,7 @@ impl fmt::Debug for PresentedToken {
         f.write_str(match self {
             Self::Nothing => "Nothing",
             Self::Malformed => "Malformed",
-            Self::Token(_) => "Token(…)",
+            Self::Token(_) | Self::Sealed(_) => "Token(…)",
         })
     }
 }
@@ -47,10 +51,15 @@ impl PresentedToken {
         }
         let spaces = rest.iter().take_while(|b| **b == b' ').count();
         let token = &rest[spaces..];
-        if is_token_text(token) {
-            Self::Token(Sha256Digest::of(token))
-        } else {
-            Self::Malformed
+        match std::str::from_utf8(token) {
+            Ok(text) if is_token_text(token) => {
+                if text.starts_with(SESSION_TOKEN_PREFIX) {
+                    Self::Sealed(text.to_owned())
+                } else {
+                    Self::Token(Sha256Digest::of(token))
+                }
+            }
+            Ok(_) | Err(_) => Self::Malformed,
         }
     }
 }

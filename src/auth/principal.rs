@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::auth::scope::{Scope, Scopes};
 use crate::digest::Sha256Digest;
-use crate::ids::Tenant;
+use crate::ids::{ArtifactRef, SessionKey, Tenant};
 use crate::limits::MAX_PRINCIPAL_NAME_BYTES;
 
 /// Names a principal in logs, metrics and the audit stream. Never a token, nor a part of one.
@@ -40,6 +40,16 @@ impl PrincipalId {
     pub fn of_unnamed(sha256: &Sha256Digest) -> Self {
         let hex = sha256.to_hex();
         Self(format!("{UNNAMED_PREFIX}{}", &hex[..DIGEST_DIGITS]))
+    }
+
+    /// Reads an id that the service itself wrote into something sealed.
+    pub(in crate::auth) fn of_sealed(text: &[u8]) -> Option<Self> {
+        let is_safe = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+        let is_id = !text.is_empty() && text.len() <= MAX_PRINCIPAL_NAME_BYTES;
+        let text = std::str::from_utf8(text)
+            .ok()
+            .filter(|_| is_id && text.iter().all(is_safe));
+        text.map(|text| Self(text.to_owned()))
     }
 
     /// Returns the id's text: safe in logs, labels and JSON.
@@ -84,6 +94,11 @@ pub enum Credential {
     Anonymous,
     /// A token of the configuration.
     ConfiguredToken,
+    /// A token that a configured one made for a sandbox: only for this session, and for reading those
+    /// above it.
+    SessionToken(SessionKey),
+    /// A signed URL: only for reading this artifact.
+    Capability(ArtifactRef),
 }
 
 /// A caller that may come in.

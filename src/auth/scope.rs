@@ -78,6 +78,22 @@ impl Scopes {
         self.0 == 0
     }
 
+    /// Returns the set as one byte, a bit for each scope in the order of [`Scope::ALL`]; stable, since
+    /// tokens hold it.
+    pub(in crate::auth) const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Reads such a byte; `None` where it holds a bit of no scope.
+    pub(in crate::auth) fn from_bits(bits: u8) -> Option<Self> {
+        (bits & !Self::all().0 == 0).then_some(Self(bits))
+    }
+
+    /// Returns what is in both sets.
+    pub(in crate::auth) const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Returns the members, in the order of [`Scope::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         let is_member = move |scope: &Scope| self.contains(*scope);

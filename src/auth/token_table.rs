@@ -4,13 +4,17 @@
 //! that ends at the match, would tell by its time how much of a digest was right; with digests of
 //! random tokens that is hard to use, and closing it costs less than the argument.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
+use crate::auth::authenticator::Refusal;
+use crate::auth::grant::{CapabilityGrant, GrantError, SessionGrant};
 use crate::auth::principal::{Credential, Principal, PrincipalId};
 use crate::auth::scope::{Scope, Scopes};
+use crate::auth::signing::SigningKeys;
 use crate::digest::Sha256Digest;
-use crate::ids::Tenant;
+use crate::ids::{ArtifactRef, Tenant};
 use crate::limits::MAX_TOKENS;
 
 /// One `[[tokens]]` entry as it is written; checked by [`TokenTable::new`].
@@ -56,6 +60,7 @@ impl TokenEntryError {
 #[derive(Clone)]
 pub struct TokenTable {
     entries: Vec<([u8; 32], Principal)>,
+    signing: Option<SigningKeys>,
 }
 
 impl std::fmt::Debug for TokenTable {
@@ -83,6 +88,7 @@ impl TokenTable {
         }
         let mut table = Self {
             entries: Vec::with_capacity(entries.len()),
+            signing: None,
         };
         for (index, entry) in entries.iter().enumerate() {
             let (field, rule) = match table.take(entry) {
@@ -130,6 +136,75 @@ impl TokenTable {
         };
         self.entries.push((*sha256.as_bytes(), principal));
         Ok(())
+    }
+
+    /// Lets the tokens make credentials that these keys sign.
+    #[must_use]
+    pub fn signed_by(mut self, keys: SigningKeys) -> Self {
+        self.signing = Some(keys);
+        self
+    }
+
+    /// Returns the keys that sign, where there are any.
+    pub fn signing_keys(&self) -> Option<&SigningKeys> {
+        self.signing.as_ref()
+    }
+
+    /// Returns the principal of a session token: what it says, as far as its maker may still do it.
+    pub(in crate::auth) fn open_session_token(
+        &self,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<Principal, Refusal> {
+        // An operator may have chosen a token that begins like ours.
+        if let Some(chosen) = self.find(&Sha256Digest::of(text.as_bytes())) {
+            return Ok(chosen.clone());
+        }
+        let keys = self.signing.as_ref().ok_or(Refusal::InvalidToken)?;
+        let grant = SessionGrant::open(text, keys, now).map_err(|error| match error {
+            GrantError::Invalid => Refusal::InvalidToken,
+            GrantError::Expired => Refusal::ExpiredToken,
+        })?;
+        let scopes = self.scopes_by_id(&grant.minter, &grant.tenant);
+        let scopes = scopes.ok_or(Refusal::InvalidToken)?.and(grant.scopes);
+        Ok(Principal {
+            id: grant.minter,
+            tenant: grant.tenant,
+            scopes,
+            credential: Credential::SessionToken(grant.session_key),
+        })
+    }
+
+    /// Returns the principal of a capability for an artifact.
+    pub(in crate::auth) fn open_capability(
+        &self,
+        text: &str,
+        artifact: &ArtifactRef,
+        now: Timestamp,
+    ) -> Result<Principal, Refusal> {
+        let keys = self.signing.as_ref().ok_or(Refusal::InvalidCapability)?;
+        let grant = CapabilityGrant::open(text, keys, now).map_err(|error| match error {
+            GrantError::Invalid => Refusal::InvalidCapability,
+            GrantError::Expired => Refusal::ExpiredCapability,
+        })?;
+        let scopes = self.scopes_by_id(&grant.minter, &grant.tenant);
+        let scopes = scopes.filter(|_| grant.artifact == *artifact);
+        let scopes = scopes.ok_or(Refusal::InvalidCapability)?;
+        Ok(Principal {
+            id: grant.minter,
+            tenant: grant.tenant,
+            scopes: scopes.and(CapabilityGrant::scopes()),
+            credential: Credential::Capability(grant.artifact),
+        })
+    }
+
+    /// Returns what the configured tokens of a principal may do together; `None` where there is none
+    /// any more, so that what it made ends with it.
+    fn scopes_by_id(&self, id: &PrincipalId, tenant: &Tenant) -> Option<Scopes> {
+        let theirs = self.entries.iter().map(|(_, principal)| principal);
+        let theirs = theirs.filter(|other| other.id == *id && other.tenant == *tenant);
+        let scopes: Vec<Scope> = theirs.flat_map(|other| other.scopes.iter()).collect();
+        (!scopes.is_empty()).then(|| scopes.into_iter().collect())
     }
 
     /// Returns how many tokens there are.

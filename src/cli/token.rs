@@ -12,6 +12,8 @@ use crate::digest::Sha256Digest;
 use crate::ids::random_secret;
 use crate::limits::{MAX_TOKEN_BYTES, MIN_TOKEN_BYTES};
 
+pub mod mint;
+
 /// Begins generated tokens, so that people and scanners for leaked secrets know one when they see it.
 const PREFIX: &str = "sbx_";
 
@@ -31,6 +33,8 @@ pub struct TokenArgs {
 pub enum TokenCommand {
     /// Print the settings' lines for a token, which is read from standard input or made
     Hash(HashArgs),
+    /// Ask a service for a token that is limited to one session, for a sandbox
+    Mint(mint::MintArgs),
 }
 
 /// `spillbox token hash`.
@@ -55,12 +59,11 @@ pub struct HashArgs {
     pub name: Option<String>,
 }
 
-/// Runs the command. A token never is an argument: those stand in shell histories and process lists.
+/// Runs `token hash`. A token never is an argument: those stand in shell histories and process lists.
 ///
 /// # Errors
 /// The description is refused, or what is read is no good token.
-pub fn run(args: &TokenArgs) -> Result<u8, Stop> {
-    let TokenCommand::Hash(args) = &args.command;
+pub fn hash(args: &HashArgs) -> Result<u8, Stop> {
     // What is wrong with the description is told before anybody types a token.
     check(args, &Sha256Digest::of(b""))?;
     let token = if args.generate {

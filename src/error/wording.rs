@@ -26,6 +26,11 @@ impl ErrorCode {
             Self::BodyCorrupt => "Stored bytes do not match what was saved",
             Self::BodyIncomplete => "Request body incomplete",
             Self::BodyTooLarge => "Request body too large",
+            Self::CapabilityExpired => "Capability expired",
+            Self::CapabilityInvalid => "Capability invalid",
+            Self::MintingUnavailable => "Nothing is minted here",
+            Self::SessionForbidden => "Outside of the credential's session",
+            Self::TokenExpired => "Session token expired",
             Self::DigestMismatch => "Digest mismatch",
             Self::EraseDenied => "Erasure not allowed by the store",
             Self::GcDenied => "Collection not allowed by the store",
@@ -116,6 +121,21 @@ impl ErrorCode {
             Self::BodyIncomplete => "send the whole body again; nothing was stored",
             Self::BodyTooLarge => {
                 "store a smaller output, or ask the operator to raise limits.max_body_bytes"
+            }
+            Self::CapabilityExpired => {
+                "ask whoever gave you the URL for a fresh one"
+            }
+            Self::CapabilityInvalid => {
+                "take the whole URL as it was given, or ask for a fresh one; it reads one artifact of this service and nothing else"
+            }
+            Self::MintingUnavailable => {
+                "mint with a token of [[tokens]] on a service whose operator set access.signing_keys_from"
+            }
+            Self::SessionForbidden => {
+                "stay in the session that the token was made for, or use a token of [[tokens]]"
+            }
+            Self::TokenExpired => {
+                "ask whoever gave you the token for a fresh one: `spillbox token mint`"
             }
             Self::DigestMismatch => {
                 "the bytes changed on the way or the header is of other bytes; send both again; nothing was stored"

@@ -28,6 +28,12 @@ impl ApiPath {
         Self(format!("/v1/sessions/{session}/results"))
     }
 
+    /// The tokens of a session.
+    pub fn tokens(session: &SessionId) -> Self {
+        let session = utf8_percent_encode(session.as_str(), RESERVED);
+        Self(format!("/v1/sessions/{session}/tokens"))
+    }
+
     /// What was read back of a session.
     pub fn usage(session: &SessionId) -> Self {
         let session = utf8_percent_encode(session.as_str(), RESERVED);

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::auth::Authenticator;
+use crate::clock::{SharedClock, SystemClock};
 use crate::gc::collector::{Collector, Fence};
 use crate::gc::policy::PolicySettings;
 use crate::http::audit::AuditSink;
@@ -32,7 +33,7 @@ use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
 use crate::http::{
-    bytes, erase, finish, grep, health, journal, lines, list, mcp, measure, outline, refused_body,
+    bytes, erase, finish, grep, health, journal, lines, list, mcp, measure, mint, outline, refused_body,
     results, save, stat, turns, with_fallbacks,
 };
 use crate::ids::Tenant;
@@ -49,6 +50,10 @@ pub mod path {
     pub const RESULTS: &str = "/v1/sessions/{session}/results";
     /// Decides the results of a turn.
     pub const TURN: &str = "/v1/sessions/{session}/turns/{turn}";
+    /// Makes a token for a session.
+    pub const TOKENS: &str = "/v1/sessions/{session}/tokens";
+    /// Makes a URL that reads one artifact.
+    pub const CAPABILITY: &str = "/a/{locator}/capability";
     /// What was read back of a session.
     pub const USAGE: &str = "/v1/sessions/{session}/usage";
     /// The bytes of an artifact.
@@ -119,6 +124,8 @@ fn routes(state: &AppState) -> Vec<Route> {
             .get(Operation::List, list::list),
         at(path::RESULTS).post(Operation::Result, results::decide),
         at(path::TURN).post(Operation::Turn, turns::decide),
+        at(path::TOKENS).post(Operation::MintToken, mint::token),
+        at(path::CAPABILITY).post(Operation::Capability, mint::capability),
         at(path::USAGE).get(Operation::Usage, read_back::usage),
         at(path::BYTES)
             .get(Operation::Read, bytes::bytes)
@@ -201,6 +208,8 @@ pub struct CallerRules {
     pub host_policy: Option<HostPolicy>,
     /// Where a line about each of their operations goes.
     pub audit: Option<AuditSink>,
+    /// What time it is, for what ends by itself.
+    pub clock: SharedClock,
     /// The configured owners of leases.
     pub owners: Owners,
 }
@@ -213,6 +222,7 @@ impl CallerRules {
             default_means,
             host_policy: None,
             audit: None,
+            clock: SystemClock::shared(),
             owners: Owners::default(),
         }
     }
@@ -399,6 +409,10 @@ impl AppState {
 
     pub(crate) fn authenticator(&self) -> &Authenticator {
         &self.0.callers.authenticator
+    }
+
+    pub(crate) fn clock(&self) -> &SharedClock {
+        &self.0.callers.clock
     }
 
     pub(crate) fn default_means(&self) -> &[RetrievalMeans] {

@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 
 use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
-use crate::auth::Principal;
+use crate::auth::{Principal, SigningKeys};
 use crate::error::ErrorCode;
 use crate::gc::collector::Collector;
 use crate::gc::policy::PolicySettings;
@@ -43,6 +43,8 @@ pub(crate) struct Caller {
     pub(crate) default_means: Vec<RetrievalMeans>,
     /// The profiles that it may name.
     pub(crate) profiles: Profiles,
+    /// The keys that sign what it mints.
+    pub(crate) signing_keys: Option<SigningKeys>,
 }
 
 impl FromRequestParts<AppState> for Caller {
@@ -75,6 +77,7 @@ impl FromRequestParts<AppState> for Caller {
             metrics: state.metrics().clone(),
             default_means: state.default_means().to_vec(),
             profiles: state.profiles(),
+            signing_keys: state.authenticator().signing_keys().cloned(),
         })
     }
 }

@@ -27,6 +27,12 @@ impl From<ReadError> for Problem {
     }
 }
 
+impl From<SessionError> for Problem {
+    fn from(error: SessionError) -> Self {
+        SaveError::Session(error).into()
+    }
+}
+
 impl From<SaveError> for Problem {
     fn from(error: SaveError) -> Self {
         let code = error.code();

@@ -14,10 +14,13 @@ use crate::auth::{PresentedToken, Principal, Refusal, Scope};
 use crate::error::ErrorCode;
 use crate::http::app::AppState;
 use crate::http::artifact_path::artifact_of_path;
+use crate::http::confine::{confine, take_capability};
 use crate::http::failed_access::PeerAddress;
 use crate::http::measure;
 use crate::http::operation::Operation;
 use crate::http::problem::Problem;
+
+const INVALID_TOKEN: &str = "Bearer error=\"invalid_token\"";
 
 /// What one method of one path asks of its callers.
 #[derive(Debug, Clone)]
@@ -36,16 +39,25 @@ pub(crate) async fn admit(State(gate): State<Gate>, mut request: Request, next: 
             Err(problem) => return problem.into_response(),
         },
     };
-    let admitted = principal_of(&gate, &request).and_then(|principal| {
+    let capability = take_capability(&mut request);
+    let admitted = principal_of(&gate, &request, capability).and_then(|principal| {
         if let Some(line) = &mut line {
-            line.recognise(principal, request.uri().path());
+            line.recognise(&principal, request.uri().path());
         }
-        require(principal, gate.operation.scope())?;
+        require(&principal, gate.operation.scope())?;
         if let Some(limits) = gate.state.request_limits() {
             limits.admit(&principal.id)?;
         }
-        Ok(principal.clone())
+        Ok(principal)
     });
+    let admitted = match admitted {
+        Ok(principal) => {
+            let path = request.uri().path();
+            let confined = confine(&gate.state, &principal, gate.operation, path).await;
+            confined.map(|()| principal)
+        }
+        Err(problem) => Err(problem),
+    };
     let reply = match admitted {
         Ok(principal) => {
             let artifact = artifact_of_path(request.uri().path());
@@ -69,10 +81,25 @@ pub(crate) async fn admit(State(gate): State<Gate>, mut request: Request, next: 
     }
 }
 
-fn principal_of<'a>(gate: &'a Gate, request: &Request) -> Result<&'a Principal, Problem> {
+fn principal_of(
+    gate: &Gate,
+    request: &Request,
+    capability: Option<String>,
+) -> Result<Principal, Problem> {
+    let (authenticator, now) = (gate.state.authenticator(), gate.state.clock().now());
+    if let Some(capability) = capability {
+        let artifact = artifact_of_path(request.uri().path());
+        let artifact = artifact.ok_or(Refusal::InvalidCapability)?;
+        let found = authenticator.authenticate_capability(&capability, &artifact, now);
+        if found.is_err() {
+            let peer = request.extensions().get::<PeerAddress>();
+            gate.state.failed_access().admit(peer)?;
+        }
+        return Ok(found?);
+    }
     let values = request.headers().get_all(AUTHORIZATION).iter();
     let presented = PresentedToken::of_headers(values.map(HeaderValue::as_bytes));
-    let found = gate.state.authenticator().authenticate(presented);
+    let found = authenticator.authenticate(presented, now);
     if found.is_err() {
         let peer = request.extensions().get::<PeerAddress>();
         gate.state.failed_access().admit(peer)?;
@@ -97,11 +124,19 @@ pub(crate) fn require(principal: &Principal, scope: Scope) -> Result<(), Problem
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         // Without a credential the challenge names no error (RFC 6750 §3.1).
-        let challenge = match refusal {
-            Refusal::NothingPresented => "Bearer",
-            Refusal::InvalidToken => "Bearer error=\"invalid_token\"",
+        let (code, challenge) = match refusal {
+            Refusal::NothingPresented => (ErrorCode::Unauthenticated, "Bearer"),
+            Refusal::InvalidToken => (ErrorCode::Unauthenticated, INVALID_TOKEN),
+            Refusal::ExpiredToken => (ErrorCode::TokenExpired, INVALID_TOKEN),
+            // No bearer token would make that URL better.
+            Refusal::InvalidCapability => {
+                return Self::new(ErrorCode::CapabilityInvalid, refusal.to_string());
+            }
+            Refusal::ExpiredCapability => {
+                return Self::new(ErrorCode::CapabilityExpired, refusal.to_string());
+            }
         };
-        Self::new(ErrorCode::Unauthenticated, refusal.to_string())
+        Self::new(code, refusal.to_string())
             .with_header(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     }
 }

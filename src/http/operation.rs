@@ -30,6 +30,8 @@ macro_rules! operations {
 operations! {
     /// Ends a prepared lease.
     Abort = "abort" needs Lease,
+    /// Makes a URL that reads one artifact.
+    Capability = "capability" needs Read,
     /// Ends `suspect`.
     ClearJournal = "clear_journal" needs Admin,
     /// Makes a lease hold.
@@ -64,6 +66,8 @@ operations! {
     ListLeases = "list_leases" needs Read,
     /// One message of the Model Context Protocol. Its tools need the scopes of their own operations.
     Mcp = "mcp" needs Read,
+    /// Makes a token for one session.
+    MintToken = "mint_token" needs Read,
     /// What stands out in an artifact.
     Outline = "outline" needs Read,
     /// Claims an artifact.
@@ -95,6 +99,16 @@ operations! {
 }
 
 impl Operation {
+    /// Returns whether it makes a credential.
+    pub(crate) const fn mints(self) -> bool {
+        matches!(self, Self::Capability | Self::MintToken)
+    }
+
+    /// Returns whether all that it does is to read one artifact.
+    pub(crate) const fn reads_an_artifact(self) -> bool {
+        self.reads_back() || matches!(self, Self::Reference | Self::Stat)
+    }
+
     /// Returns whether its reply is made of an artifact's content, which goes back into a prompt.
     pub(crate) const fn reads_back(self) -> bool {
         matches!(

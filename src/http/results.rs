@@ -7,6 +7,7 @@ use axum::response::Response;
 use crate::decision::{Decider, ResultRequest};
 use crate::http::budget::{self, Decided};
 use crate::http::caller::Caller;
+use crate::http::confine::demand_readable;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::reply;
@@ -38,6 +39,7 @@ pub(crate) async fn decide(
         context_tokens: budget::count(&query, "context_tokens")?,
     };
     let save = describe_result(&caller, session, &query, &parts.headers, &profile)?;
+    demand_readable(&caller, save.parent.as_ref()).await?;
     let request = ResultRequest {
         save,
         profile,

@@ -11,12 +11,11 @@ use futures_util::{StreamExt, TryStreamExt};
 
 use crate::artifact::completeness::parse_with_loss;
 use crate::artifact::request::{BodyError, BodyStream, SaveRequest};
-use crate::auth::Scope;
 use crate::http::audit::AuditSubject;
 use crate::http::budget;
 use crate::http::caller::Caller;
 use crate::http::condition::EntityTag;
-use crate::http::gate::require;
+use crate::http::confine::demand_readable;
 use crate::http::problem::Problem;
 use crate::http::query::{InvalidParameterError, Query};
 use crate::http::reply;
@@ -50,6 +49,7 @@ pub(crate) async fn save(
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query(), PARAMETERS)?;
     let described = describe(&caller, session, &query, &parts.headers)?;
+    demand_readable(&caller, described.parent.as_ref()).await?;
     let saved = caller.library.save(described, stream_of(body)).await?;
     let receipt = caller.library.receipt(&saved.manifest);
     caller.metrics.saved(receipt.size_bytes, saved.is_new);
@@ -77,10 +77,6 @@ fn describe(
 ) -> Result<SaveRequest, Problem> {
     let mut described = described_by_headers(caller, session, headers)?;
     described.parent = query.parsed("parent")?;
-    // A fork replays what its parents hold, so who names one must be allowed to read it.
-    if described.parent.is_some() {
-        require(&caller.principal, Scope::Read)?;
-    }
     described.call_id = query.parsed("call_id")?;
     let description = |name| text(query, name, MAX_DESCRIPTION_BYTES);
     described.tool = description("tool")?;

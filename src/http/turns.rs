@@ -18,6 +18,7 @@ use crate::decision::{DecideTurnError, Decider, TurnContent, TurnRequest, TurnRe
 use crate::error::ErrorCode;
 use crate::http::budget::{self, Decided};
 use crate::http::caller::Caller;
+use crate::http::confine::demand_readable;
 use crate::http::problem::{Problem, excerpt};
 use crate::http::query::{NoQuery, decode_percent};
 use crate::http::reply;
@@ -112,6 +113,7 @@ pub(crate) async fn decide(
     })?;
     drop(bytes);
     let request = turn_request(&caller, session, turn, document)?;
+    demand_readable(&caller, request.parent.as_ref()).await?;
     let call_ids: Vec<CallId> = request
         .results
         .iter()

@@ -1,16 +1,21 @@
 //! `[access]` and `[[tokens]]`: who may come in, and where it is written down.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, SettingsError};
 use crate::audit_log::AuditTarget;
-use crate::auth::{TokenEntry, TokenTable};
+use crate::auth::{SigningKeys, TokenEntry, TokenTable};
+use crate::limits::MAX_SIGNING_SECRET_BYTES;
 
 /// The environment variable in which clients keep their bearer token, also where a printed command
 /// looks for it.
 pub const TOKEN_VARIABLE: &str = "SPILLBOX_TOKEN";
+
+/// The setting of the secrets that sign.
+const SIGNING_KEYS: &str = "access.signing_keys_from";
 
 /// The setting that every refusal about tokens names.
 const TOKENS: &str = "tokens";
@@ -21,6 +26,9 @@ const TOKENS: &str = "tokens";
 pub struct AccessSettings {
     /// A TOML file with further `[[tokens]]`, for those who hand out secrets as files.
     pub tokens_from: Option<PathBuf>,
+    /// Files that hold the secrets which sign session tokens and capabilities: the one in use first, then
+    /// the one before it, for as long as what it signed lives. Nothing is minted without any.
+    pub signing_keys_from: Vec<PathBuf>,
     /// Where the audit stream goes: a file, or `stdout`; nowhere when absent.
     pub audit_log: Option<AuditTarget>,
 }
@@ -61,8 +69,43 @@ impl Settings {
             };
             SettingsError::new(origin, error.key(), error.rule)
         })?;
+        let keys = self.signing_keys()?;
+        let table = match keys {
+            Some(keys) => table.signed_by(keys),
+            None => table,
+        };
         Ok((!table.is_empty()).then_some(table))
     }
+}
+
+impl Settings {
+    /// Reads the secrets of `access.signing_keys_from`; `None` where it names no file.
+    fn signing_keys(&self) -> Result<Option<SigningKeys>, SettingsError> {
+        let files = &self.access.signing_keys_from;
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let secrets = files.iter().map(|path| read_secret(path));
+        let secrets: Vec<Vec<u8>> = secrets.collect::<Result<_, _>>()?;
+        let keys = SigningKeys::new(&secrets);
+        keys.map(Some)
+            .map_err(|error| SettingsError::new("settings", SIGNING_KEYS, error.to_string()))
+    }
+}
+
+/// Reads a secret, without the white space around it.
+fn read_secret(path: &Path) -> Result<Vec<u8>, SettingsError> {
+    let refuse = |rule: String| SettingsError::new(path.display().to_string(), SIGNING_KEYS, rule);
+    let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
+    let mut bytes = Vec::new();
+    let mut file = file.take(MAX_SIGNING_SECRET_BYTES + 1);
+    file.read_to_end(&mut bytes)
+        .map_err(|error| refuse(error.to_string()))?;
+    if bytes.len() as u64 > MAX_SIGNING_SECRET_BYTES {
+        let rule = format!("a secret has at most {MAX_SIGNING_SECRET_BYTES} bytes");
+        return Err(refuse(rule));
+    }
+    Ok(bytes.trim_ascii().to_vec())
 }
 
 fn read(path: &Path) -> Result<Vec<TokenEntry>, SettingsError> {

@@ -186,6 +186,8 @@ fn json_of(method: &Method, path: &str) -> Option<&'static str> {
     }
     Some(match last {
         "hold" => r#"{"name":"h","reason":"audit"}"#,
+        "tokens" => r#"{"ttl_seconds":60,"scopes":["read"]}"#,
+        "capability" => r#"{"ttl_seconds":60}"#,
         "commit" | "abort" | "reconcile" | "release" | "verify" => "{}",
         "extend" => r#"{"retain_until":null}"#,
         "resolve" => {

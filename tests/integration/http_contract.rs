@@ -110,7 +110,7 @@ async fn the_query_parameters_are_those_of_the_contract() {
             asked += 1;
         }
     }
-    assert_eq!(asked, 33);
+    assert_eq!(asked, 35);
 }
 
 #[test]

@@ -67,6 +67,7 @@ mod http_limits;
 mod http_list;
 mod http_mcp;
 mod http_metrics;
+mod http_minted;
 mod http_read;
 mod http_results;
 mod http_save;

@@ -18,7 +18,7 @@ use spillbox::artifact::hint::RetrievalMeans;
 use spillbox::artifact::library::{Library, LibraryOptions};
 use spillbox::artifact::locator::LocatorBase;
 use spillbox::artifact::manifest::{Tombstone, TombstoneReason};
-use spillbox::auth::{Authenticator, Scope, TokenEntry, TokenTable};
+use spillbox::auth::{Authenticator, Scope, SigningKeys, TokenEntry, TokenTable};
 use spillbox::clock::{Clock, ManualClock, SharedClock, SystemClock};
 use spillbox::digest::Sha256Digest;
 use spillbox::error::ErrorCode;
@@ -167,10 +167,24 @@ impl TestApp {
 
     /// The same service over the same artifacts and caches, for callers with these tokens only.
     pub(crate) fn guarded(&self, tokens: &[TokenEntry]) -> Router {
+        self.guarded_signed(tokens, &[b"a signing key of the test's suite"])
+    }
+
+    /// The same with these signing keys, on the clock of the test.
+    pub(crate) fn guarded_signed(&self, tokens: &[TokenEntry], keys: &[&[u8]]) -> Router {
         let table = TokenTable::new(tokens).unwrap();
+        let table = match SigningKeys::new(keys) {
+            Ok(keys) => table.signed_by(keys),
+            Err(_) => table,
+        };
         let library = self.state.library().unwrap().clone();
         let means = vec![RetrievalMeans::Http];
-        let state = AppState::opened(library, Authenticator::Tokens(table), means);
+        let rules = CallerRules {
+            clock: shared(&self.clock),
+            ..CallerRules::new(Authenticator::Tokens(table), means)
+        };
+        let state = AppState::with_rules(rules);
+        state.open(library);
         let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(5)));
         router(state, ids)
     }
@@ -255,6 +269,19 @@ impl TestApp {
             count += page.uploads.len();
         }
         count
+    }
+
+    /// Everything that the store holds, as text.
+    pub(crate) async fn stored_text(&self) -> String {
+        let mut pages = paging::list(&*self.store, ListRequest::default());
+        let mut text = String::new();
+        while let Some(page) = pages.next_page().await.unwrap() {
+            for listed in page.objects {
+                let bytes = self.stored(&listed.key).await;
+                text.push_str(&String::from_utf8_lossy(&bytes));
+            }
+        }
+        text
     }
 
     /// Nothing was stored and nothing is left behind but the store's format marker.

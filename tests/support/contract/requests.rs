@@ -1,6 +1,6 @@
 //! Requests held against the contract: what the service accepted must be what the contract allows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::HeaderMap;
 use jsonschema::Validator;
@@ -14,6 +14,8 @@ type ParameterKey = (String, String, String, String);
 #[derive(Debug)]
 pub(super) struct Requests {
     parameters: BTreeMap<ParameterKey, (Value, Validator)>,
+    /// Operations that take a capability in place of a token.
+    capable: BTreeSet<(String, String)>,
     /// The body's schema, and whether there has to be one.
     bodies: BTreeMap<(String, String), (Validator, bool)>,
 }
@@ -22,10 +24,16 @@ impl Requests {
     pub(super) fn load(document: &Value, compile: &dyn Fn(Value) -> Validator) -> Self {
         let mut requests = Self {
             parameters: BTreeMap::new(),
+            capable: BTreeSet::new(),
             bodies: BTreeMap::new(),
         };
         for (template, operations) in document["paths"].as_object().unwrap() {
             for (method, operation) in operations.as_object().unwrap() {
+                let schemes = operation["security"].as_array();
+                let mut schemes = schemes.into_iter().flatten();
+                if schemes.any(|scheme| !scheme["capability"].is_null()) {
+                    requests.capable.insert((template.clone(), method.clone()));
+                }
                 let listed = operation["parameters"].as_array();
                 for parameter in listed.into_iter().flatten() {
                     let parameter = resolve(document, parameter);
@@ -66,6 +74,10 @@ impl Requests {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decode(name), decode(value));
+            let operation = (template.to_owned(), method.to_owned());
+            if name == "capability" && self.capable.contains(&operation) {
+                continue;
+            }
             let known = self.parameter((template, method), "query", &name);
             let Some((schema, validator)) = known else {
                 panic!("{place}: accepted, but `{name}` is not in the contract");
