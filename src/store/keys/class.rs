@@ -29,7 +29,7 @@ pub enum KeyClass {
     Plan,
     /// Reports of the collector.
     Report,
-    /// What the last reconciliation of all leases left.
+    /// What the last reconciliation left.
     Reconciliation,
     /// A key that no row describes: somebody else's, or a defect.
     Foreign,
