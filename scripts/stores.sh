@@ -166,6 +166,7 @@ export SPILLBOX_TEST_STORE=$1
 export SPILLBOX_TEST_ENDPOINT=http://127.0.0.1:$(port_of "$1")
 export SPILLBOX_TEST_BUCKET=$bucket
 export SPILLBOX_TEST_VERSIONED_BUCKET=$(has_versions "$1" && echo "$bucket-versioned")
+export SPILLBOX_TEST_SWITCHES=$(has_versions "$1" && echo yes)
 export SPILLBOX_TEST_CONTENDERS=$(contenders_of "$1")
 export SPILLBOX_TEST_LACKS=$(lacks_of "$1" plain)
 export SPILLBOX_TEST_VERSIONED_LACKS=$(lacks_of "$1" versioned)

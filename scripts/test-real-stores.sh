@@ -8,13 +8,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Attestation, conformance and saves, in a plain and a versioned bucket, and the journal race in the plain
-# one; or five refusals.
+# Attestation, conformance, saves, collections and the journal race, each in a plain and a versioned bucket, and
+# buckets that are switched; or five refusals.
 minimum_of() {
   case $1 in
-    seaweedfs) echo 128 ;;
-    ministack) echo 138 ;;
-    minio) echo 132 ;;
+    seaweedfs) echo 140 ;;
+    ministack) echo 150 ;;
+    minio) echo 144 ;;
     rclone | s3s-fs) echo 5 ;;
     *) echo "unknown store '$1'" >&2; exit 2 ;;
   esac

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use moka::future::Cache;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -239,7 +240,7 @@ impl Library {
     }
 
     /// Takes over what a plan of the collector, whose look began at `look_began`, saw of the use of quotas.
-    pub fn rebase_usage(&self, baseline: UsageBaseline, look_began: Timestamp) {
+    pub fn rebase_usage(&self, baseline: UsageBaseline, look_began: jiff::Timestamp) {
         self.usage.rebase(baseline, look_began);
     }
 

@@ -14,7 +14,7 @@ use spillbox::lease::state::ArtifactStatus;
 
 use crate::support::app::Backend;
 use crate::support::collection::World;
-use crate::support::crash::Crashing;
+use crate::support::crash::refusing;
 use crate::support::library::{body, request};
 use crate::support::s3_server::{Action, BucketVersioning, Fault, Op};
 
@@ -36,11 +36,8 @@ impl Scene {
         ];
         let leased = world.save("s", "leased").await;
         world.prepare(&leased, "t1").await;
-        let crashing = std::sync::Arc::new(Crashing {
-            store: std::sync::Arc::clone(&world.store),
-            refused: "/a/",
-        });
-        let library = world.library_over(&(crashing as spillbox::store::SharedStore));
+        let crashing = refusing(&world.store, "/a/");
+        let library = world.library_over(&crashing);
         let crashed = library
             .save(request("s", Some("c")), body(&"half".into()))
             .await;

@@ -21,7 +21,7 @@ use spillbox::store::keys::KeySpace;
 
 use crate::http_leases::post;
 use crate::support::app::{Backend, Reply, TestApp, request, send_to, shared, token};
-use crate::support::crash::Crashing;
+use crate::support::crash::refusing;
 
 const GC: &str = "sbx_gc-0123456789-0123456789";
 const ADMIN: &str = "sbx_admin-0123456789-0123456789";
@@ -238,12 +238,7 @@ async fn collections_use_the_collectors_credentials_and_say_which_setting_they_l
     let app = TestApp::new(Backend::Memory).await;
     let saved = app.put("tool=t", "to be erased\n").await;
     // As a role that may save, and neither overwrite nor plan.
-    let denied = |refused| -> SharedStore {
-        Arc::new(Crashing {
-            store: Arc::clone(&app.store),
-            refused,
-        })
-    };
+    let denied = |refused| -> SharedStore { refusing(&app.store, refused) };
     let weak = collecting_through(&app, &denied("/a/"));
     let erase = request(Method::DELETE, &saved.path, &[], axum::body::Body::empty());
     let refused = send_to(&weak, erase).await;

@@ -11,6 +11,7 @@ mod support {
     pub(crate) mod collection;
     pub(crate) mod contract;
     pub(crate) mod crash;
+    pub(crate) mod hooked;
     pub(crate) mod leases;
     pub(crate) mod library;
     pub(crate) mod owner;
@@ -41,6 +42,8 @@ mod decision_budget;
 mod decision_faults;
 mod deploy;
 mod gc_collect;
+mod gc_cost;
+mod gc_crash;
 mod gc_erase;
 mod gc_faults;
 mod gc_finish;
