@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use jiff::Timestamp;
 use moka::future::Cache;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
