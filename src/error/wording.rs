@@ -122,9 +122,7 @@ impl ErrorCode {
             Self::BodyTooLarge => {
                 "store a smaller output, or ask the operator to raise limits.max_body_bytes"
             }
-            Self::CapabilityExpired => {
-                "ask whoever gave you the URL for a fresh one"
-            }
+            Self::CapabilityExpired => "ask whoever gave you the URL for a fresh one",
             Self::CapabilityInvalid => {
                 "take the whole URL as it was given, or ask for a fresh one; it reads one artifact of this service and nothing else"
             }

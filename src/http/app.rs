@@ -33,8 +33,8 @@ use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
 use crate::http::{
-    bytes, erase, finish, grep, health, journal, lines, list, mcp, measure, mint, outline, refused_body,
-    results, save, stat, turns, with_fallbacks,
+    bytes, erase, finish, grep, health, journal, lines, list, mcp, measure, mint, outline,
+    refused_body, results, save, stat, turns, with_fallbacks,
 };
 use crate::ids::Tenant;
 use crate::lease::journals::Journals;
