@@ -8,8 +8,8 @@ use crate::cli::connection::{ConnectionArgs, Variables};
 use crate::cli::description::SessionArgs;
 use crate::cli::failure::{EXIT_DONE, Failure, Stop};
 use crate::cli::output;
-use crate::cli::path::ApiPath;
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 
 /// A token and a time.
 const MAX_REPLY_BYTES: usize = 64 << 10;
