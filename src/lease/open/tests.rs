@@ -82,7 +82,11 @@ async fn journal(records: u64, checkpoints: &[u64], lies: &[u64]) -> SharedStore
         put(&site, &site.record_key(seq), bytes).await;
         if checkpoints.contains(&seq) {
             let truth = Checkpoint::encode(&chain).unwrap();
-            let said = if lies.contains(&seq) { lie(&chain) } else { truth };
+            let said = if lies.contains(&seq) {
+                lie(&chain)
+            } else {
+                truth
+            };
             put(&site, &site.checkpoint_key(seq), said).await;
         }
     }
@@ -155,7 +159,7 @@ async fn a_checkpoint_of_another_history_is_passed_over() {
     let journals = replica(&store, 2);
     let site = site(&journals);
     let mut other = site.genesis();
-    for seq in 0..64 {
+    for seq in 0..64_u64 {
         let bytes = next_record(&other, u128::from(seq) + 9_000, None, vec![touched(1)]);
         other.push(&bytes).unwrap();
     }

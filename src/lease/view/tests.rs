@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use uuid::Uuid;
 
 use super::*;
-use crate::clock::{ManualClock, SharedClock, SystemClock};
+use crate::clock::{Clock as _, ManualClock, SharedClock, SystemClock};
 use crate::ids::{SeededIds, Tenant};
 use crate::lease::journals::Journals;
 use crate::lease::sample::{next_record, touched};
@@ -74,7 +74,10 @@ async fn a_prefix_is_trusted_for_as_long_as_its_proof_is_young() {
     assert_eq!(view.as_of(), Some(start));
     assert!(!view.is_unproven_at(after(age - 1)));
     assert!(view.is_unproven_at(after(age)));
-    assert!(!view.is_unproven_at(after(-age)), "the store's clock went back");
+    assert!(
+        !view.is_unproven_at(after(-age)),
+        "the store's clock went back"
+    );
     // By our stopwatch, where a reply bears no date.
     assert!(!view.is_stale() && !view.is_unproven_at(None));
     tokio::time::advance(JOURNAL_PROOF_AGE).await;
