@@ -37,9 +37,8 @@ contenders_of() { case $1 in seaweedfs) echo 3 ;; *) echo 32 ;; esac; }
 lacks_of() { # NAME plain|versioned
   case $1-$2 in
     # It keeps keys as files and directories: `d` over `d/e` is 412, `a//` is `a/`; a completion may name
-    # a part's old ETag. In a plain bucket one attestation of some fifty did not pass its deletes by
-    # If-Match and chose no fence, so that races are not promised there.
-    seaweedfs-plain) echo nested_keys,exact_prefixes,refuses_replaced_parts,delete_if_match_in_races ;;
+    # a part's old ETag.
+    seaweedfs-plain) echo nested_keys,exact_prefixes,refuses_replaced_parts ;;
     # Versions of `d` live in `d.versions`, which is also where `d` is listed; and a stale DELETE
     # If-Match can take an overwrite that it races with, so the fence there is the version id.
     seaweedfs-versioned)
@@ -167,6 +166,7 @@ export SPILLBOX_TEST_STORE=$1
 export SPILLBOX_TEST_ENDPOINT=http://127.0.0.1:$(port_of "$1")
 export SPILLBOX_TEST_BUCKET=$bucket
 export SPILLBOX_TEST_VERSIONED_BUCKET=$(has_versions "$1" && echo "$bucket-versioned")
+export SPILLBOX_TEST_SWITCHES=$(has_versions "$1" && echo yes)
 export SPILLBOX_TEST_CONTENDERS=$(contenders_of "$1")
 export SPILLBOX_TEST_LACKS=$(lacks_of "$1" plain)
 export SPILLBOX_TEST_VERSIONED_LACKS=$(lacks_of "$1" versioned)

@@ -8,13 +8,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Attestation, conformance, saves and the journal race, each in a plain and a versioned bucket; or five
-# refusals.
+# Attestation, conformance, saves, collections and the journal race, each in a plain and a versioned bucket, and
+# buckets that are switched; or five refusals.
 minimum_of() {
   case $1 in
-    seaweedfs) echo 129 ;;
-    ministack) echo 139 ;;
-    minio) echo 133 ;;
+    seaweedfs) echo 140 ;;
+    ministack) echo 150 ;;
+    minio) echo 144 ;;
     rclone | s3s-fs) echo 5 ;;
     *) echo "unknown store '$1'" >&2; exit 2 ;;
   esac

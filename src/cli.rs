@@ -2,7 +2,7 @@
 //!
 //! Data goes to standard output, everything else to standard error. Exit status: 0 done, 1 failure,
 //! 2 wrong usage, 3 done with restrictions or something left for later, 4 refused by a safety check; `run`
-//! has its command's.
+//! has its command's, `scrub` adds 5 for damage to what is referred to.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,23 +24,31 @@ pub mod connection;
 pub mod description;
 pub mod doctor;
 pub mod download;
+pub mod drain;
 pub mod failure;
 pub mod gc;
 pub mod get;
 pub mod grep;
+pub mod healthcheck;
 pub mod hook;
+pub mod job;
+pub mod job_store;
 pub mod journal;
 pub mod lines;
 pub mod ls;
+pub mod mcp;
 pub mod outline;
 pub mod output;
-pub mod path;
+pub mod owner;
 pub mod profiles;
 pub mod progress;
 pub mod put;
+pub mod reconcile;
 pub mod rm;
 pub mod run;
+pub mod scrub;
 pub mod serve;
+pub mod spool;
 pub mod stat;
 pub mod steady;
 pub mod store;
@@ -49,6 +57,7 @@ pub mod token;
 pub mod transport;
 pub mod upload;
 pub mod usage;
+pub mod why;
 
 /// Reads that nobody waits for any more (a terminal, say) must not hold up the end of the process.
 const RUNTIME_END: Duration = Duration::from_millis(100);
@@ -102,10 +111,26 @@ pub enum Command {
     Rm(rm::RmArgs),
     /// Collect what nothing refers to
     Gc(gc::GcArgs),
+    /// Say why an artifact stays or goes
+    Why(why::WhyArgs),
+    /// Read bodies back, and look for leases whose artifact is gone
+    Scrub(scrub::ScrubArgs),
+    /// Find out what became of leases whose owners did not say so
+    Reconcile(Box<reconcile::ReconcileArgs>),
+    /// Try a memory system's endpoint against the contract for owners of leases
+    Owner(owner::OwnerArgs),
     /// Decide the result of a harness's tool call, in the harness's own JSON
     Hook(hook::HookArgs),
+    /// Send what was kept while the service was away
+    Drain(drain::DrainArgs),
+    /// Serve the tools of the Model Context Protocol over standard input and output
+    Mcp(mcp::McpArgs),
     /// Find out by trying whether a store can be trusted
     Doctor(doctor::DoctorArgs),
+    /// Ask whether the service of this host is ready: for a container's health check
+    Healthcheck(healthcheck::HealthcheckArgs),
+    /// Run another command for a scheduler, once or again and again
+    Job(job::JobArgs),
     /// Make or hash tokens for the settings of a service
     Token(token::TokenArgs),
 }
@@ -167,9 +192,33 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             start_logs(LevelFilter::OFF)?;
             Box::pin(gc::run(args, variables.store.as_deref())).await
         }
+        Command::Why(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(why::run(args, variables.store.as_deref())).await
+        }
+        Command::Scrub(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(scrub::run(args, variables.store.as_deref())).await
+        }
+        Command::Reconcile(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(reconcile::run(args, variables.store.as_deref())).await
+        }
+        Command::Owner(args) => {
+            start_logs(LevelFilter::OFF)?;
+            Box::pin(owner::run(args)).await
+        }
         Command::Rm(args) => {
             let command = async |transport: &_| rm::run(args, transport).await;
             ask(&args.connection, Some(&args.locator), &variables, command).await
+        }
+        Command::Healthcheck(args) => {
+            start_logs(LevelFilter::OFF)?;
+            healthcheck::run(args).await
+        }
+        Command::Job(args) => {
+            start_logs(LevelFilter::INFO)?;
+            job::run(args).await
         }
         Command::Token(args) => token::run(args),
         Command::Run(args) => {
@@ -210,6 +259,10 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             ask(&args.connection, Some(&args.locator), &variables, command).await
         }
         Command::Profiles(args) => profiles::run(args),
+        Command::Drain(args) => {
+            let command = async |transport: &_| drain::run(args, &variables, transport).await;
+            ask(&args.connection, None, &variables, command).await
+        }
         Command::Hook(args) => Ok(hook::run(args, &variables).await),
         Command::Usage(args) => {
             let command = async |transport: &_| usage::run(args, &variables, transport).await;
@@ -222,6 +275,10 @@ async fn dispatch(command: &Command) -> Result<u8, Stop> {
             }
             let command = async |transport: &_| journal::run(args, &variables, transport).await;
             ask(args.connection(), None, &variables, command).await
+        }
+        Command::Mcp(args) => {
+            let command = async |transport: &_| mcp::run(args, &variables, transport).await;
+            ask(&args.connection, None, &variables, command).await
         }
         Command::Ls(args) => {
             let command = async |transport: &_| ls::run(args, &variables, transport).await;

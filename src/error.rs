@@ -10,6 +10,8 @@
 use http::StatusCode;
 use serde::Serialize;
 
+mod wording;
+
 macro_rules! error_codes {
     ($( $(#[$doc:meta])* $variant:ident = $name:literal ),+ $(,)?) => {
         /// A stable machine name of one kind of failure. Keep this alphabetized.
@@ -47,6 +49,16 @@ error_codes! {
     DigestMismatch = "digest_mismatch",
     /// The credentials may not remove everything that an erasure has to remove.
     EraseDenied = "erase_denied",
+    /// The credentials that collections use may not do what one needs.
+    GcDenied = "gc_denied",
+    /// No plan of that name is visible to this caller.
+    GcPlanNotFound = "gc_plan_not_found",
+    /// The plan may be applied later.
+    GcPlanTooYoung = "gc_plan_too_young",
+    /// A safety check refuses the collection; `detail` names it.
+    GcRefused = "gc_refused",
+    /// The plan was not applied, or is not visible to this caller.
+    GcReportNotFound = "gc_report_not_found",
     /// A service without tokens was asked under a host name that is not its own.
     HostNotAllowed = "host_not_allowed",
     /// The lease is in a state that this operation does not lead out of.
@@ -81,6 +93,8 @@ error_codes! {
     OutcomeUnknown = "outcome_unknown",
     /// The owner is configured with another mode, or may not be named by callers.
     OwnerModeConflict = "owner_mode_conflict",
+    /// The owner did not seal its absence, so its lease is not aborted.
+    OwnerUnsealed = "owner_unsealed",
     /// The session has another parent, or was created without one.
     ParentConflict = "parent_conflict",
     /// The parent session does not exist, or the caller may not read it.
@@ -141,8 +155,11 @@ impl ErrorCode {
             Self::InvalidLease => StatusCode::BAD_REQUEST,
             Self::ArtifactLeased
             | Self::IllegalTransition
+            | Self::GcPlanTooYoung
+            | Self::GcRefused
             | Self::JournalSuspect
             | Self::OwnerModeConflict
+            | Self::OwnerUnsealed
             | Self::RetentionNotExtended
             | Self::SourceMismatch
             | Self::TransactionConflict
@@ -151,9 +168,11 @@ impl ErrorCode {
             Self::JournalCorrupt | Self::JournalReadOnly => StatusCode::INTERNAL_SERVER_ERROR,
             Self::TransactionUnknown => StatusCode::NOT_FOUND,
             Self::ArtifactDeleted => StatusCode::GONE,
-            Self::ArtifactNotFound | Self::ParentNotFound | Self::RouteNotFound => {
-                StatusCode::NOT_FOUND
-            }
+            Self::ArtifactNotFound
+            | Self::GcPlanNotFound
+            | Self::GcReportNotFound
+            | Self::ParentNotFound
+            | Self::RouteNotFound => StatusCode::NOT_FOUND,
             Self::BodyCorrupt | Self::Internal | Self::StoreFormatUnsupported => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
@@ -176,6 +195,7 @@ impl ErrorCode {
             Self::Saturated
             | Self::SaveSuperseded
             | Self::EraseDenied
+            | Self::GcDenied
             | Self::StoreDenied
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
@@ -197,17 +217,23 @@ impl ErrorCode {
             | Self::Saturated
             | Self::SaveSuperseded
             | Self::EraseDenied
+            | Self::GcDenied
+            | Self::GcPlanTooYoung
             | Self::StoreDenied
             | Self::StoreFull
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
             | Self::StoreUnavailable
-            | Self::OutcomeUnknown => true,
+            | Self::OutcomeUnknown
+            | Self::OwnerUnsealed => true,
             Self::ArtifactDeleted
             | Self::ArtifactNotFound
             | Self::BodyCorrupt
             | Self::BodyTooLarge
             | Self::DigestMismatch
+            | Self::GcPlanNotFound
+            | Self::GcRefused
+            | Self::GcReportNotFound
             | Self::HostNotAllowed
             | Self::IncarnationsExhausted
             | Self::InsufficientScope
@@ -253,18 +279,25 @@ impl ErrorCode {
             Self::Internal
             | Self::SaveSuperseded
             | Self::EraseDenied
+            | Self::GcDenied
             | Self::StoreDenied
             | Self::StoreFull
             | Self::StoreOutcomeUnknown
             | Self::StoreThrottled
             | Self::StoreUnavailable
-            | Self::OutcomeUnknown => false,
+            | Self::OutcomeUnknown
+            // The owner may have sealed although its answer was lost.
+            | Self::OwnerUnsealed => false,
             Self::ArtifactDeleted
             | Self::ArtifactNotFound
             | Self::BodyCorrupt
             | Self::BodyIncomplete
             | Self::BodyTooLarge
             | Self::DigestMismatch
+            | Self::GcPlanNotFound
+            | Self::GcPlanTooYoung
+            | Self::GcRefused
+            | Self::GcReportNotFound
             | Self::HostNotAllowed
             | Self::IncarnationsExhausted
             | Self::InsufficientScope
@@ -301,176 +334,6 @@ impl ErrorCode {
             | Self::TransactionEnded
             | Self::TransactionUnknown
             | Self::UriTooLong => true,
-        }
-    }
-
-    /// Returns a short title, the same for every occurrence.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::ArtifactCondemned => "Artifact condemned",
-            Self::ArtifactLeased => "Artifact leased",
-            Self::IllegalTransition => "Lease in another state",
-            Self::InvalidLease => "Invalid lease request",
-            Self::JournalCorrupt => "Journal corrupt",
-            Self::JournalReadOnly => "Journal not supported",
-            Self::JournalSuspect => "Journal suspect",
-            Self::OutcomeUnknown => "Outcome unknown",
-            Self::OwnerModeConflict => "Owner configured otherwise",
-            Self::RetentionNotExtended => "End not later",
-            Self::SourceMismatch => "Not this artifact",
-            Self::TransactionConflict => "Transaction known with another intent",
-            Self::TransactionEnded => "Lease ended",
-            Self::TransactionUnknown => "No such lease",
-            Self::ArtifactDeleted => "Artifact deleted",
-            Self::ArtifactNotFound => "Artifact not found",
-            Self::BodyCorrupt => "Stored bytes do not match what was saved",
-            Self::BodyIncomplete => "Request body incomplete",
-            Self::BodyTooLarge => "Request body too large",
-            Self::DigestMismatch => "Digest mismatch",
-            Self::EraseDenied => "Erasure not allowed by the store",
-            Self::HostNotAllowed => "Host name not allowed",
-            Self::IncarnationsExhausted => "Call saved and collected too often",
-            Self::InsufficientScope => "Insufficient scope",
-            Self::Internal => "Internal error",
-            Self::InvalidBody => "Invalid JSON document",
-            Self::InvalidHeader => "Invalid header",
-            Self::InvalidParameter => "Invalid parameter",
-            Self::InvalidPattern => "Invalid search pattern",
-            Self::InvalidSession => "Invalid session id",
-            Self::MethodNotAllowed => "Method not allowed",
-            Self::ParentConflict => "Session has another parent",
-            Self::ParentNotFound => "Parent session not found",
-            Self::PreconditionFailed => "Precondition failed",
-            Self::PreviewBudgetTooSmall => "Preview budget too small",
-            Self::QuotaExceeded => "Quota exceeded",
-            Self::RangeNotSatisfiable => "Range not satisfiable",
-            Self::RateLimited => "Too many requests",
-            Self::ReadOnly => "Service is read-only",
-            Self::RequestTimeout => "Request timed out",
-            Self::RouteNotFound => "No such path",
-            Self::Saturated => "Too much at once",
-            Self::SaveSuperseded => "Save overtaken by the collector",
-            Self::StoreDenied => "Store denied access",
-            Self::StoreFormatUnsupported => "Store format not supported",
-            Self::StoreFull => "Store full",
-            Self::StoreOutcomeUnknown => "Outcome of a store write unknown",
-            Self::StoreThrottled => "Store asks to slow down",
-            Self::StoreUnavailable => "Store unavailable",
-            Self::Unauthenticated => "Authentication needed",
-            Self::UriTooLong => "Path and query too long",
-        }
-    }
-
-    /// Returns what the caller should do next.
-    pub const fn hint(self) -> &'static str {
-        match self {
-            Self::ArtifactCondemned => "run the tool again; the output will not be kept any longer",
-            Self::ArtifactLeased => {
-                "release the leases that `detail` counts first: GET /v1/sessions/{session}/leases"
-            }
-            Self::IllegalTransition => {
-                "a prepared lease is committed or aborted, a committed one is released or extended; nothing was written"
-            }
-            Self::InvalidLease => "correct the field named in `detail`; nothing was written",
-            Self::JournalCorrupt => {
-                "tell the operator: `spillbox journal verify` names what is broken; artifacts can still be read"
-            }
-            Self::JournalReadOnly => {
-                "run a newer version of the service on this store; artifacts can still be read"
-            }
-            Self::JournalSuspect => {
-                "an operator looks at `spillbox journal verify` and ends it with `spillbox journal clear`"
-            }
-            Self::OutcomeUnknown => {
-                "POST /v1/sessions/{session}/leases/{transaction_id}/resolve with the `seq` and `sha256` of this reply before you rely on either outcome"
-            }
-            Self::OwnerModeConflict => "leave `mode` out, or name another owner",
-            Self::RetentionNotExtended => {
-                "name a later time, or null for none; the lease keeps the end named in `detail`"
-            }
-            Self::SourceMismatch => {
-                "use `source_id` and `digest` as the artifact's receipt gives them, in the session that owns it"
-            }
-            Self::TransactionConflict => {
-                "use a fresh transaction_id for another artifact, count, end or owner"
-            }
-            Self::TransactionEnded => "do not publish under this transaction_id; prepare a new one",
-            Self::TransactionUnknown => {
-                "check the transaction_id, or list the leases: GET /v1/sessions/{session}/leases"
-            }
-            Self::ArtifactDeleted => "run the tool again; the output is not kept any longer",
-            Self::ArtifactNotFound => {
-                "check the locator, or list the session's artifacts: GET /v1/sessions/{session}/artifacts"
-            }
-            Self::BodyCorrupt => {
-                "do not use the bytes; tell the operator: the stored object was changed behind the service"
-            }
-            Self::BodyIncomplete => "send the whole body again; nothing was stored",
-            Self::BodyTooLarge => {
-                "store a smaller output, or ask the operator to raise limits.max_body_bytes"
-            }
-            Self::DigestMismatch => {
-                "the bytes changed on the way or the header is of other bytes; send both again; nothing was stored"
-            }
-            Self::EraseDenied => {
-                "nothing was destroyed that can be told gone; the operator allows s3:PutObject and s3:DeleteObject under a/ and b/, s3:GetBucketVersioning, and on a versioned bucket s3:ListBucketVersions and s3:DeleteObjectVersion"
-            }
-            Self::HostNotAllowed => {
-                "ask http://127.0.0.1 or http://localhost with the service's port; for another name the operator sets server.public_url, or tokens"
-            }
-            Self::IncarnationsExhausted => "save under another call_id",
-            Self::InsufficientScope => {
-                "use a token that has the scope named in `detail`; the operator grants it in [[tokens]]"
-            }
-            Self::Internal => "report the request_id to the operator",
-            Self::InvalidBody => "correct the JSON document as `detail` says; nothing was stored",
-            Self::InvalidHeader => "correct the header named in `detail`; nothing was done",
-            Self::InvalidParameter => "correct the parameter named in `detail`; nothing was done",
-            Self::InvalidPattern => {
-                "correct the pattern as `detail` says; without mode=regex it is searched for as it stands"
-            }
-            Self::InvalidSession => {
-                "a session id is 1 to 512 bytes of UTF-8, percent-encoded as one path segment, and not `.` or `..`"
-            }
-            Self::MethodNotAllowed => "use a method from the Allow header",
-            Self::ParentConflict => {
-                "leave `parent` out, or name the parent that the session was created with; start a new session for another parent"
-            }
-            Self::ParentNotFound => "save something in the parent session first, or check its id",
-            Self::PreconditionFailed => "drop If-Match or send the current ETag",
-            Self::PreviewBudgetTooSmall => {
-                "shorten label, title and session id, or ask the operator for a larger replacement cap"
-            }
-            Self::QuotaExceeded => {
-                "nothing was stored and nothing is evicted; retry after the collector has run, release what is not needed, or ask the operator to raise the limit named in `detail`"
-            }
-            Self::RangeNotSatisfiable => "ask for a range inside the size given in Content-Range",
-            Self::RateLimited => "retry after the time in Retry-After, with fewer requests at once",
-            Self::ReadOnly => {
-                "save through another service; `spillbox doctor` says why this store is not written to"
-            }
-            Self::RequestTimeout => "send the request again without long pauses",
-            Self::RouteNotFound => "see /openapi.yaml for the paths of this service",
-            Self::Saturated => "retry after the time in Retry-After",
-            Self::SaveSuperseded => "send the same save again; it gets a fresh artifact id",
-            Self::StoreDenied => {
-                "tell the operator: the credentials lack a permission on the bucket, or the directory cannot be written; the log names the cause"
-            }
-            Self::StoreFormatUnsupported => "run a newer version of the service on this store",
-            Self::StoreFull => {
-                "tell the operator: the store has no space left; retry after space was made"
-            }
-            Self::StoreOutcomeUnknown => {
-                "send the same request again with the same call_id; it finds what the first one stored"
-            }
-            Self::StoreThrottled => "retry after the time in Retry-After with the same call_id",
-            Self::StoreUnavailable => "retry after the time in Retry-After with the same call_id",
-            Self::Unauthenticated => {
-                "send `Authorization: Bearer TOKEN` with a token of this service; the commands take it from SPILLBOX_TOKEN or --token-file"
-            }
-            Self::UriTooLong => {
-                "shorten the query: a summary is clipped to 240 characters, and a pattern of grep takes 1024 bytes"
-            }
         }
     }
 

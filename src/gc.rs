@@ -10,12 +10,14 @@
 //! reported; what is not ours is never touched; everything condemned is finally gone.
 //!
 //! The deciding parts are pure: [`policy`], [`inventory`], [`classify`], [`selection`], [`plan`],
-//! [`report`].
+//! [`report`], [`why`].
 
 pub mod apply;
 pub mod classify;
 pub mod collector;
+pub mod document;
 pub mod erase;
+pub mod expiry;
 pub mod identity;
 pub mod inventory;
 pub mod plan;
@@ -24,8 +26,14 @@ pub mod policy;
 pub mod remove;
 pub mod report;
 pub mod run;
+pub mod scrub;
 pub mod selection;
+mod session_keys;
 pub mod status;
+pub mod stock;
 pub mod store_clock;
 pub mod sweep;
+pub mod unfinished;
+pub mod usage;
 pub mod walk;
+pub mod why;

@@ -257,6 +257,13 @@ impl SessionId {
     }
 }
 
+impl Default for SessionId {
+    /// Returns the session `default`, which is used where none is named.
+    fn default() -> Self {
+        Self("default".to_owned())
+    }
+}
+
 impl fmt::Display for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -25,9 +25,13 @@ pub mod journals;
 pub mod jsonl;
 mod keep_alive;
 pub mod leases;
+pub mod missing;
 pub mod names;
 pub mod open;
+pub mod owner;
 pub mod pace;
+pub mod publish;
+pub mod reconcile;
 pub mod record;
 pub mod report;
 #[cfg(test)]
@@ -39,3 +43,4 @@ pub mod source;
 pub mod state;
 pub mod verify;
 pub mod view;
+pub mod walk;

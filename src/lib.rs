@@ -6,7 +6,7 @@
 //! ```text
 //! L4 wiring   main  cli/  server  open_store  settings  telemetry  audit_log  store_watch
 //!             store_metrics
-//! L3 edges    http/
+//! L3 edges    http/  mcp/
 //! L2 domain   artifact/  auth/  gc/  lease/
 //! L1 store    store/
 //! L0 base     clock  limits  error  ids  digest
@@ -25,7 +25,9 @@ pub mod http;
 pub mod ids;
 pub mod lease;
 pub mod limits;
+pub mod mcp;
 pub mod open_store;
+pub mod owner_client;
 pub mod policy;
 pub mod server;
 pub mod settings;
@@ -33,3 +35,4 @@ pub mod store;
 pub mod store_metrics;
 pub mod store_watch;
 pub mod telemetry;
+pub mod usage_watch;

@@ -295,9 +295,24 @@ pub const MAX_REQUESTS_PER_SECOND: u32 = 1_000_000;
 /// Principals whose pace has recovered are forgotten this often.
 pub const RATE_UPKEEP_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Requests without a valid token that one address may send in the long run, and at once: a client with an
+/// old token tries again, a scanner does not stop.
+pub const FAILED_ACCESS_PER_SECOND: u32 = 10;
+/// See [`FAILED_ACCESS_PER_SECOND`].
+pub const FAILED_ACCESS_BURST: u32 = 100;
+
+/// Addresses whose failed requests are counted apart; beyond that all others share one pace.
+pub const FAILED_ACCESS_ADDRESSES: usize = 10_000;
+
 /// Sessions whose stored bytes this replica counts: 100 bytes each. A session that falls out is counted
 /// anew from zero, so its soft quota is overshot by what was forgotten.
 pub const COUNTED_SESSIONS: u64 = 100_000;
+
+/// How often a replica looks for a newer plan of the collector, which says what quotas are used up.
+pub const USAGE_LOOK_INTERVAL: Duration = Duration::from_secs(600);
+
+/// Sessions in one part of what a plan saw of the use of quotas: some 100 bytes each.
+pub const GC_USAGE_PART_SESSIONS: usize = 10_000;
 
 /// How often the store is looked at for `/readyz`: one small request, and a balancer that asks every ten
 /// seconds is not told much older news.
@@ -357,6 +372,38 @@ pub const MAX_CHECKPOINT_BYTES: u64 = 64 << 20;
 /// replicas of a store may differ, and signatures are refused beyond this difference anyway.
 pub const EXPIRY_MARGIN: Duration = Duration::from_secs(15 * 60);
 
+/// A lease of an owner that publishes after its commit is aborted when it was not committed for this long.
+/// Its own writers commit within seconds; the time only spares a slow one a refusal.
+pub const COMMIT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// Time for one answer of an owner, all of it included: it looks up one row.
+pub const OWNER_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Time to reach an owner.
+pub const OWNER_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes of an owner's answer: a state, a name of up to 1 KiB and a digest, with room for more members.
+pub const MAX_OWNER_REPLY_BYTES: usize = 64 << 10;
+
+/// Questions to owners that one process has on the way at once.
+pub const OWNER_QUESTIONS: usize = 32;
+
+/// Leases of one session that a reconciliation works on at once: owners are other people's services.
+pub const RECONCILE_PARALLEL: usize = 8;
+
+/// Time of a reconciliation unless asked otherwise.
+pub const RECONCILE_DEADLINE: Duration = Duration::from_secs(10 * 60);
+
+/// How often a replica that is scraped looks at what the last reconciliation left: one GET.
+pub const RECONCILIATION_WATCH_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Leases of a reconciliation unless asked otherwise.
+pub const RECONCILE_LIMIT: usize = 10_000;
+
+/// Committed leases of one session whose owner is asked in one reconciliation unless asked otherwise: a
+/// release that was lost is found within some runs, and no run asks for all.
+pub const RECONCILE_AUDITS: usize = 20;
+
 /// Records between two checkpoints of a small journal, and the longest tail that an open folds without
 /// writing a checkpoint for the next one: 64 parallel reads are four round trips.
 pub const CHECKPOINT_INTERVAL_RECORDS: u64 = 64;
@@ -372,6 +419,12 @@ pub const MAX_SHOWN_RECORDS: usize = 64;
 
 /// Verifications that one replica runs at once; each keeps 16 reads in flight.
 pub const MAX_CONCURRENT_WALKS: usize = 2;
+
+/// A message of the Model Context Protocol: 1 MiB of text, escaped as JSON. A message is in memory whole.
+pub const MAX_MCP_REQUEST_BYTES: usize = 4 << 20;
+
+/// Messages that one replica answers at once.
+pub const MAX_CONCURRENT_MCP_CALLS: usize = 64;
 
 /// Findings that one verification lists; it counts them all.
 pub const MAX_FINDINGS: usize = 1_000;
@@ -535,3 +588,64 @@ pub const AS_OF_MARGIN: Duration = Duration::from_secs(10 * 60);
 /// The most that a harness's hook reads of one event: the output of a tool as a JSON string, of up to 64 MiB
 /// even where each of its bytes is escaped by another. It is held as it came and parsed, one after the other.
 pub const MAX_HOOK_INPUT_BYTES: usize = 160 << 20;
+
+/// What a command keeps for a service that is away, unless told otherwise: the outputs of hours, on a disk
+/// that has other uses.
+pub const DEFAULT_SPOOL_BYTES: u64 = 256 << 20;
+
+/// Entries of a spool, and time, that a command spends on sending them after its own work was done: somebody
+/// waits for it.
+pub const SPOOL_DRAIN_ENTRIES: usize = 16;
+/// See [`SPOOL_DRAIN_ENTRIES`].
+pub const SPOOL_DRAIN_TIME: Duration = Duration::from_secs(5);
+/// Sessions that a sweep works on at once.
+pub const GC_PARALLEL_SESSIONS: usize = 8;
+
+/// Sessions that a sweep knows at once: names of 16 bytes.
+pub const GC_SESSION_BATCH: usize = 256;
+
+/// Plans stay this long by the store's clock: a week in which they may be applied, and another in which
+/// their reports can be compared with them.
+pub const GC_PLAN_KEPT: Duration = Duration::from_secs(14 * 24 * 3600);
+
+/// Reports stay this long by the store's clock.
+pub const GC_REPORT_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+
+/// Scratch objects that their writer left behind stay this long; none is in use for more than minutes.
+pub const PROBE_KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// Objects that one run expires; the next one takes the rest.
+pub const GC_EXPIRED_MOST: u64 = 10_000;
+
+/// Collections of one replica that callers have under way: each holds a plan in memory.
+pub const MAX_GC_JOBS: usize = 2;
+
+/// Ends of collections that one replica remembers for those who ask later; the store remembers the rest.
+pub const GC_JOBS_REMEMBERED: usize = 32;
+
+/// How long a request waits for its collection before it is answered 202: below what proxies allow.
+pub const GC_JOB_WAIT: Duration = Duration::from_secs(10);
+
+/// The longest that a caller may have it wait.
+pub const MAX_GC_JOB_WAIT: Duration = Duration::from_secs(50);
+
+/// What a request about a plan is at most.
+pub const MAX_GC_REQUEST_BYTES: usize = 64 << 10;
+
+/// Artifacts of one page of a report.
+pub const MAX_REPORTED: u64 = 1_000;
+
+/// Erasures of one replica at once; each sends a request at a time.
+pub const MAX_CONCURRENT_ERASURES: usize = 16;
+
+/// Artifacts that a scrub reads unless it is told otherwise.
+pub const SCRUB_SAMPLE: usize = 1_000;
+
+/// Bytes per second that a scrub reads unless it is told otherwise: a fraction of one connection.
+pub const SCRUB_BYTES_PER_SECOND: u64 = 32 << 20;
+
+/// Findings of a scrub that are named one by one; all of them are counted.
+pub const SCRUB_FINDINGS: usize = 10_000;
+
+/// Examples of each reason that an explanation names.
+pub const GC_EXAMPLES: usize = 5;

@@ -7,9 +7,12 @@ use crate::artifact::library::{Library, LibraryOptions, max_concurrent_searches}
 use crate::artifact::locator::LocatorBase;
 use crate::artifact::quota::Quotas;
 use crate::clock::SystemClock;
+use crate::gc::collector::{Collector, Fence};
 use crate::ids::SystemIds;
 use crate::lease::journals::Journals;
-use crate::settings::{Checksum, Settings, StoreSettings, StoreUrl, TOKEN_VARIABLE};
+use crate::settings::{
+    Checksum, CollectorSettings, Settings, StoreSettings, StoreUrl, TOKEN_VARIABLE,
+};
 use crate::store::attest::{AttestOptions, Endpoint, Target};
 use crate::store::keys::KeySpace;
 use crate::store::local::LocalStore;
@@ -84,6 +87,52 @@ fn s3_settings(settings: &StoreSettings, bucket: &str) -> S3Settings {
         sign_payload: settings.sign_payload,
         ..S3Settings::default()
     }
+}
+
+/// Opens the store as `[store.collector]` says that collections see it; `None` where they use the service's
+/// own credentials. Nothing is asked yet.
+///
+/// # Errors
+/// The settings do not lead to a bucket.
+pub async fn open_collector_store(
+    settings: &StoreSettings,
+) -> Result<Option<SharedStore>, OpenStoreError> {
+    let CollectorSettings {
+        profile,
+        credentials_file,
+    } = &settings.collector;
+    match &settings.url {
+        StoreUrl::S3 { bucket, .. } if profile.is_some() => {
+            let s3 = S3Settings {
+                profile: profile.clone(),
+                credentials_file: credentials_file.clone(),
+                ..s3_settings(settings, bucket)
+            };
+            Ok(Some(Arc::new(S3Store::connect(&s3).await?)))
+        }
+        StoreUrl::S3 { .. } | StoreUrl::Local { .. } | StoreUrl::Memory => Ok(None),
+    }
+}
+
+/// Builds what erases and collects in the store of a library, through `store` where it has credentials of
+/// its own. It appends to the journals of the same process: one process is one writer.
+pub fn collector_over(
+    library: &Library,
+    journals: Journals,
+    fence: Fence,
+    store: Option<SharedStore>,
+) -> Collector {
+    let Some(store) = store else {
+        return Collector::of(library, journals, fence);
+    };
+    Collector::new(
+        store,
+        library.keys().clone(),
+        library.orphan_ttl(),
+        journals,
+        fence,
+        (Arc::clone(library.clock()), Arc::clone(library.ids())),
+    )
 }
 
 /// Whether a service may write to its store.

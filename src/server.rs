@@ -6,6 +6,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 use tracing::{debug, info, warn};
 
+use crate::http::failed_access::PeerAddress;
 use crate::limits;
 
 /// How the accept loop behaves; the defaults are those of [`limits`].
@@ -69,6 +71,11 @@ pub trait Listener: Send {
 
     /// Waits for the next connection. Dropping the future loses none.
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Connection>> + Send;
+
+    /// Returns the address that a connection comes from, where it has one.
+    fn peer(_connection: &Self::Connection) -> Option<IpAddr> {
+        None
+    }
 }
 
 impl Listener for TcpListener {
@@ -81,6 +88,10 @@ impl Listener for TcpListener {
             debug!(%error, "could not set TCP_NODELAY");
         }
         Ok(stream)
+    }
+
+    fn peer(connection: &TcpStream) -> Option<IpAddr> {
+        Some(connection.peer_addr().ok()?.ip())
     }
 }
 
@@ -100,7 +111,10 @@ pub async fn run<L: Listener>(
             accepted = next_connection(&mut listener, &permits) => accepted,
         };
         match accepted {
-            Ok((connection, permit)) => server.serve(connection, permit),
+            Ok((connection, permit)) => {
+                let peer = L::peer(&connection);
+                server.serve(connection, peer, permit);
+            }
             Err(error) if is_of_one_connection(&error) => debug!(%error, "a connection failed"),
             Err(error) => {
                 warn!(%error, "cannot accept connections, trying again");
@@ -204,15 +218,18 @@ impl Server {
         }
     }
 
-    fn serve<C>(&self, connection: C, permit: OwnedSemaphorePermit)
+    fn serve<C>(&self, connection: C, peer: Option<IpAddr>, permit: OwnedSemaphorePermit)
     where
         C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let first_request = CancellationToken::new();
         let seen = first_request.clone();
         let router = self.router.clone();
-        let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             seen.cancel();
+            if let Some(peer) = peer {
+                request.extensions_mut().insert(PeerAddress(peer));
+            }
             answer(router.clone(), request.map(Body::new))
         });
         let serving = self

@@ -3,7 +3,7 @@
 //! Values come from defaults, then the TOML file, then `SPILLBOX_{SECTION}__{KEY}` in the environment
 //! (or `…_FILE`, the path of a file that holds the value), then flags; the later one wins. Unknown keys
 //! are refused everywhere, so that a misspelled setting is not a silent default.
-//! `spillbox.example.toml` explains every key; a test keeps it complete.
+//! `deploy/config.example.toml` explains every key; a test keeps it complete.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,10 +12,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::auth::TokenEntry;
+use crate::gc::policy::PolicySettings;
 use crate::limits as bounds;
 use crate::policy::table::ProfileTable;
 
 mod access;
+mod collector;
 mod known;
 mod limits;
 mod load;
@@ -24,6 +26,7 @@ mod public_url;
 mod store_url;
 
 pub use access::{AccessSettings, TOKEN_VARIABLE};
+pub use collector::CollectorSettings;
 pub use limits::LimitSettings;
 pub use load::{Environment, Flag, SettingsError, load};
 pub use owners::OwnerSettings;
@@ -132,6 +135,9 @@ pub struct StoreSettings {
     /// Whether the signature covers the body; only over plain HTTP when absent.
     #[serde(default)]
     pub sign_payload: Option<bool>,
+    /// `[store.collector]`
+    #[serde(default)]
+    pub collector: CollectorSettings,
 }
 
 impl StoreSettings {
@@ -146,6 +152,7 @@ impl StoreSettings {
             path_style: None,
             checksum: Checksum::default(),
             sign_payload: None,
+            collector: CollectorSettings::default(),
         }
     }
 }
@@ -200,6 +207,22 @@ impl Settings {
         }
     }
 
+    /// Returns the times of collections.
+    pub fn collections(&self) -> PolicySettings {
+        let GcSettings {
+            min_plan_age,
+            settle,
+            allow_short_times,
+            ..
+        } = self.gc;
+        PolicySettings {
+            min_plan_age,
+            settle,
+            allow_short_times,
+            is_one_host: matches!(self.store.url, StoreUrl::Local { .. } | StoreUrl::Memory),
+        }
+    }
+
     /// Returns the first key whose value breaks a bound, with the rule.
     fn broken_bound(&self) -> Option<(&'static str, String)> {
         let broken = |key, rule: &str| Some((key, rule.to_owned()));
@@ -219,6 +242,9 @@ impl Settings {
         if self.gc.orphan_ttl < bounds::MIN_ORPHAN_TTL && !self.gc.allow_short_times {
             let rule = "at least 1h, unless gc.allow_short_times is true";
             return broken("gc.orphan_ttl", rule);
+        }
+        if let Some(rule) = self.store.collector.broken_rule() {
+            return broken("store.collector", rule);
         }
         let endpoint = self.store.endpoint.as_deref();
         if endpoint.is_some_and(|endpoint| !is_endpoint_url(endpoint)) {

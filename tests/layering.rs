@@ -6,7 +6,8 @@
 //! | L1 store | store | L0, store | `aws_*` in `store/s3*` only; the file system in `store/local*` (and L4) only |
 //! | L2 domain | artifact, policy, decision, lease, gc, auth | L0, L1, itself; gc: lease, artifact; lease, policy: artifact; decision: policy, artifact | |
 //! | L3 edges | http, mcp | L0, L2, L3 | axum, tower, hyper (and L4) |
-//! | L4 wiring | main, cli, server, open_store, settings, store_metrics, store_watch, telemetry, audit_log | everything | anyhow, clap, figment, indicatif, reqwest, … |
+//! | L4 wiring | main, cli, server, open_store, settings, store_metrics, store_watch, telemetry, audit_log, usage_watch | everything | anyhow, clap, figment, indicatif, reqwest, … |
+//! | L4 wiring | main, cli, server, open_store, owner_client, settings, store_metrics, store_watch, telemetry, audit_log | everything | anyhow, clap, figment, indicatif, reqwest, … |
 //!
 //! It reads names, not types: comments, literals and `#[cfg(test)]` items are blanked out, then every
 //! `crate::…`, `super::…` that leaves its module, and every path that begins with an outside crate is
@@ -30,11 +31,13 @@ const WIRING: &[&str] = &[
     "cli",
     "main",
     "open_store",
+    "owner_client",
     "server",
     "settings",
     "store_metrics",
     "store_watch",
     "telemetry",
+    "usage_watch",
 ];
 
 /// Modules of the domain that may use another one. A lease is claimed on a confirmed live manifest, so

@@ -13,6 +13,7 @@ import pathlib
 import re
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -231,7 +232,7 @@ class Spool(Base):
             process.join(60)
         self.assertEqual(sum(done for done, _ in counts), 21, counts)
         self.assertEqual(sum(refused for _, refused in counts), 0)
-        self.assertEqual([file.name for file in spool.iterdir()], ["lock"])
+        self.assertEqual(list(spool.iterdir()), [])
         self.assertEqual(len(service.listed()), 21)
         for call_id, body in bodies.items():
             # The same call again meets what the drain saved.
@@ -239,18 +240,22 @@ class Spool(Base):
         self.assertEqual(len(service.listed()), 21)
         self.assertEqual(client.drain(), ([], []))
 
-    def test_a_claim_of_a_process_that_died_is_taken_over(self) -> None:
+    def test_what_a_process_that_died_left_is_sent_or_overwritten(self) -> None:
         url = self.away()
         client = self.client(url, spool=self.dir / "spool")
         with self.assertRaises(Spooled):
             client.save(b"left", call_id="c")
-        (ready,) = (self.dir / "spool").glob("*.ready")
-        ready.rename(ready.with_suffix(".dead.claim"))
-        (self.dir / "spool" / "half.part").write_bytes(b"x" * 100)
+        # One was killed while it drained, one while it kept.
+        killed = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX); os.abort()"
+        subprocess.run([sys.executable, "-c", killed, self.dir / "spool"], check=False)
+        (self.dir / "spool" / "part").write_bytes(b"x" * 100)
+        with self.assertRaises(Spooled):
+            client.save(b"more", call_id="d")
         self.serve(listen=url.removeprefix("http://"))
         done, refused = client.drain()
-        self.assertEqual((len(done), refused), (1, []))
-        self.assertEqual(client.read(done[0]["locator"]), b"left")
+        self.assertEqual(refused, [])
+        self.assertEqual([client.read(receipt["locator"]) for receipt in done], [b"left", b"more"], "the oldest first")
+        self.assertEqual(list((self.dir / "spool").iterdir()), [])
 
     def test_the_cap_is_an_error_and_loses_nothing(self) -> None:
         spool = self.dir / "spool"

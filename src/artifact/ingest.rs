@@ -53,6 +53,8 @@ pub(super) struct Intaker {
     pub(super) key: Key,
     /// The cap in bytes.
     pub(super) limit_bytes: u64,
+    /// What is known in full, and the size of a part above that.
+    pub(super) part_bytes: usize,
     /// Bytes of head and of tail that the preview may need.
     pub(super) window_bytes: usize,
 }
@@ -344,7 +346,7 @@ impl Taken<'_> {
     /// exactly one part stays known in full.
     async fn push(&mut self, mut frame: Bytes) -> Result<(), SaveError> {
         while !frame.is_empty() {
-            let room = PART_BYTES - self.part.len();
+            let room = self.intaker.part_bytes - self.part.len();
             if room == 0 {
                 self.send_part().await?;
                 continue;
@@ -383,7 +385,7 @@ impl Taken<'_> {
         }
         if let Some(upload) = &mut self.upload {
             upload.send(part).await?;
-            self.part = upload.buffer();
+            self.part = upload.buffer(self.intaker.part_bytes);
         }
         Ok(())
     }

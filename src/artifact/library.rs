@@ -22,7 +22,7 @@ use crate::clock::SharedClock;
 use crate::ids::{ArtifactId, ArtifactRef, DecisionId, SharedIds, Tenant};
 use crate::limits::{
     DEFAULT_INLINE_BYTES, DEFAULT_MAX_BODY_BYTES, DEFAULT_REPLACEMENT_BYTES,
-    DEFAULT_UPLOAD_MEMORY_BYTES, MAX_CONCURRENT_UPLOADS, SEARCH_DEADLINE,
+    DEFAULT_UPLOAD_MEMORY_BYTES, MAX_CONCURRENT_UPLOADS, PART_BYTES, SEARCH_DEADLINE,
 };
 use crate::store::keys::{Key, KeySpace};
 use crate::store::{SharedStore, StoreError, StoreErrorKind};
@@ -111,6 +111,8 @@ pub struct Library {
     pub(in crate::artifact) ids: SharedIds,
     pub(in crate::artifact) format: StoreFormat,
     pub(in crate::artifact) options: Arc<LibraryOptions>,
+    /// What is known in full, and the size of a part above that.
+    pub(in crate::artifact) part_bytes: usize,
     pub(in crate::artifact) sessions: Sessions,
     pub(in crate::artifact) manifests: Manifests,
     /// Call records that this replica has seen decided: which artifact a call's output became. They
@@ -161,6 +163,7 @@ impl Library {
                 .build(),
             tracker: TaskTracker::new(),
             options: Arc::new(options),
+            part_bytes: PART_BYTES,
             store,
             keys,
             clock,
@@ -173,6 +176,14 @@ impl Library {
     #[must_use]
     pub fn with_keep_alive(mut self, keep_alive: SharedKeepAlive) -> Self {
         self.keep_alive = Some(keep_alive);
+        self
+    }
+
+    /// Streams bodies above `part_bytes`, at most [`PART_BYTES`], in parts of that size. For simulations:
+    /// the size decides which bodies are known in full, so every replica of a store must have the same.
+    #[must_use]
+    pub fn with_part_bytes(mut self, part_bytes: usize) -> Self {
+        self.part_bytes = part_bytes.clamp(1, PART_BYTES);
         self
     }
 
@@ -227,9 +238,9 @@ impl Library {
         }
     }
 
-    /// Takes over what a plan of the collector saw of the use of quotas.
-    pub fn rebase_usage(&self, baseline: UsageBaseline) {
-        self.usage.rebase(baseline);
+    /// Takes over what a plan of the collector, whose look began at `look_began`, saw of the use of quotas.
+    pub fn rebase_usage(&self, baseline: UsageBaseline, look_began: jiff::Timestamp) {
+        self.usage.rebase(baseline, look_began);
     }
 
     /// Asks the store for one small answer, to see whether it answers at all.

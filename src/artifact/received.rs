@@ -237,7 +237,7 @@ impl Library {
         };
         self.take_back(tenant, &own).await;
         if saved.as_ref().is_ok_and(|saved| saved.is_new) {
-            charge.keep();
+            charge.keep(self.clock.now());
         }
         SavedResult { saved, beside }
     }

@@ -177,7 +177,7 @@ impl Library {
         };
         self.take_back(tenant, &own).await;
         if answer.as_ref().is_ok_and(|saved| saved.is_new) {
-            charge.keep();
+            charge.keep(self.clock.now());
         }
         answer
     }
@@ -202,6 +202,7 @@ impl Library {
             tracker: self.tracker.clone(),
             key: self.keys.body(&request.tenant, artifact),
             limit_bytes: self.options.max_body_bytes,
+            part_bytes: self.part_bytes,
             window_bytes: request.render.window_bytes(),
         }
     }

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
-use crate::limits::{PART_BYTES, PARTS_IN_FLIGHT};
+use crate::limits::PARTS_IN_FLIGHT;
 use crate::store::checksum;
 use crate::store::keys::Key;
 use crate::store::register::{Attempts, Stored};
@@ -83,10 +83,10 @@ impl PartUpload {
     }
 
     /// Returns an empty buffer for the next part.
-    pub(super) fn buffer(&mut self) -> BytesMut {
+    pub(super) fn buffer(&mut self, part_bytes: usize) -> BytesMut {
         self.spare
             .pop()
-            .unwrap_or_else(|| BytesMut::with_capacity(PART_BYTES))
+            .unwrap_or_else(|| BytesMut::with_capacity(part_bytes))
     }
 
     async fn take_one(&mut self) -> Result<(), StoreError> {

@@ -2,13 +2,14 @@
 //! stored since.
 //!
 //! The sum is too low by what other replicas stored since that plan, and by a session that this replica
-//! has forgotten (it remembers [`COUNTED_SESSIONS`]); it is too high by what was deleted since. All of it
-//! is right again with the next plan.
+//! has forgotten (it remembers [`COUNTED_SESSIONS`]); it is too high by what was deleted since, and by what
+//! was stored in the [`PERIOD_SECONDS`] before the plan's look began. All of it is right again with the next
+//! plan.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
 use moka::future::Cache;
 
 use crate::artifact::quota::{QuotaExceededError, Quotas, Used};
@@ -24,12 +25,65 @@ pub struct UsageBaseline {
     pub sessions: HashMap<(Tenant, SessionKey), u64>,
 }
 
+/// How finely a replica remembers when it stored what it counts: a plan takes over what is older than its
+/// look, and is read some time later.
+const PERIOD_SECONDS: i64 = 600;
+
+/// Periods of one counter; the oldest ones become one where there are more.
+const MAX_PERIODS: usize = 64;
+
+fn period_of(time: Timestamp) -> i64 {
+    time.as_second().div_euclid(PERIOD_SECONDS)
+}
+
+/// What this replica counts of one session or tenant.
+#[derive(Debug, Default)]
+struct Counted {
+    /// Of saves that are not over: no plan can have seen them.
+    running: u64,
+    /// Of saves that are over, by the period in which that was.
+    kept: VecDeque<(i64, u64)>,
+}
+
+impl Counted {
+    fn total(&self) -> u64 {
+        let kept = self.kept.iter().map(|(_, bytes)| bytes);
+        kept.fold(self.running, |sum, bytes| sum.saturating_add(*bytes))
+    }
+
+    fn keep(&mut self, bytes: u64, period: i64) {
+        self.running = self.running.saturating_sub(bytes);
+        match self.kept.back_mut() {
+            Some((newest, sum)) if *newest >= period => *sum = sum.saturating_add(bytes),
+            Some(_) | None => self.kept.push_back((period, bytes)),
+        }
+        if self.kept.len() > MAX_PERIODS
+            && let Some((_, oldest)) = self.kept.pop_front()
+            && let Some((_, sum)) = self.kept.front_mut()
+        {
+            *sum = sum.saturating_add(oldest);
+        }
+    }
+
+    fn forget_before(&mut self, period: i64) {
+        while self.kept.front().is_some_and(|(kept, _)| *kept < period) {
+            self.kept.pop_front();
+        }
+    }
+}
+
+type Counter = Arc<Mutex<Counted>>;
+
+fn lock(counter: &Mutex<Counted>) -> MutexGuard<'_, Counted> {
+    counter.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Counts what is stored, and decides what may be.
 #[derive(Debug)]
 pub struct UsageLedger {
     quotas: Quotas,
     /// What this replica has stored since the baseline, by session; the least used ones fall out.
-    sessions: Cache<(Tenant, SessionKey), Arc<AtomicU64>>,
+    sessions: Cache<(Tenant, SessionKey), Counter>,
     /// One decision at a time, so that saves side by side do not pass a quota together.
     totals: Mutex<Totals>,
 }
@@ -38,7 +92,7 @@ pub struct UsageLedger {
 struct Totals {
     baseline: UsageBaseline,
     /// As [`UsageLedger::sessions`], by tenant: as many as are configured.
-    tenants: HashMap<Tenant, Arc<AtomicU64>>,
+    tenants: HashMap<Tenant, Counter>,
 }
 
 impl UsageLedger {
@@ -51,13 +105,18 @@ impl UsageLedger {
         }
     }
 
-    /// Takes over what a plan saw. What this replica counted before is part of it, and forgotten; what was
-    /// stored while the plan listed may be counted by neither, until the next one.
-    pub fn rebase(&self, baseline: UsageBaseline) {
-        self.sessions.invalidate_all();
+    /// Takes over what a plan saw whose look began at `look_began`. What this replica stored before that is
+    /// part of it, and forgotten; what it stored since, and what it is storing, is counted on.
+    pub fn rebase(&self, baseline: UsageBaseline, look_began: Timestamp) {
+        let period = period_of(look_began);
         let mut totals = self.totals();
         totals.baseline = baseline;
-        totals.tenants.clear();
+        for (_, counter) in &self.sessions {
+            lock(&counter).forget_before(period);
+        }
+        for counter in totals.tenants.values() {
+            lock(counter).forget_before(period);
+        }
     }
 
     /// Sets `bytes` aside for a save of a session.
@@ -100,7 +159,7 @@ pub struct Charge {
     tenant: Tenant,
     session: SessionKey,
     /// Of the session and of the tenant; none where there is no quota.
-    counters: Option<[Arc<AtomicU64>; 2]>,
+    counters: Option<[Counter; 2]>,
     bytes: u64,
 }
 
@@ -121,13 +180,13 @@ impl Charge {
         let key = (self.tenant.clone(), self.session);
         let used = Used {
             session_bytes: known(baseline.sessions.get(&key))
-                .saturating_add(of_session.load(Ordering::Relaxed)),
+                .saturating_add(lock(of_session).total()),
             tenant_bytes: known(baseline.tenants.get(&self.tenant))
-                .saturating_add(of_tenant.load(Ordering::Relaxed)),
+                .saturating_add(lock(of_tenant).total()),
         };
         self.ledger.quotas.check(used, more)?;
         for counter in [of_session, of_tenant] {
-            counter.fetch_add(more, Ordering::Relaxed);
+            lock(counter).running += more;
         }
         drop(totals);
         self.bytes = bytes;
@@ -138,22 +197,25 @@ impl Charge {
     pub fn correct_to(&mut self, bytes: u64) {
         let _totals = self.ledger.totals();
         for counter in self.counters.iter().flatten() {
-            counter.fetch_add(bytes, Ordering::Relaxed);
-            counter.fetch_sub(self.bytes, Ordering::Relaxed);
+            let mut counted = lock(counter);
+            counted.running = (counted.running + bytes).saturating_sub(self.bytes);
         }
         self.bytes = bytes;
     }
 
-    /// The bytes are stored.
-    pub fn keep(mut self) {
-        self.counters = None;
+    /// The bytes are stored since `now`.
+    pub fn keep(mut self, now: Timestamp) {
+        for counter in self.counters.take().iter().flatten() {
+            lock(counter).keep(self.bytes, period_of(now));
+        }
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
         for counter in self.counters.iter().flatten() {
-            counter.fetch_sub(self.bytes, Ordering::Relaxed);
+            let mut counted = lock(counter);
+            counted.running = counted.running.saturating_sub(self.bytes);
         }
     }
 }
@@ -166,6 +228,11 @@ mod tests {
         let tenant = Tenant::default();
         let session = SessionKey::derive(&tenant, &"s".parse().unwrap());
         (tenant, session)
+    }
+
+    /// So many minutes after the beginning.
+    fn at(minutes: i64) -> Timestamp {
+        Timestamp::from_second(minutes * 60).unwrap()
     }
 
     fn ledger(session_bytes: u64, tenant_bytes: u64) -> Arc<UsageLedger> {
@@ -186,12 +253,12 @@ mod tests {
         let mut second = ledger.charge(&tenant, session, 1).await.unwrap();
         assert!(second.grow_to(11).is_err());
         second.grow_to(9).unwrap();
-        second.keep();
+        second.keep(at(0));
         assert!(ledger.charge(&tenant, session, 2).await.is_err());
         // A body of unknown size was larger than there was room.
         let mut third = ledger.charge(&tenant, session, 1).await.unwrap();
         third.correct_to(50);
-        third.keep();
+        third.keep(at(0));
         let refused = ledger.charge(&tenant, session, 1).await.unwrap_err();
         assert_eq!(refused.used_bytes, 59);
     }
@@ -200,14 +267,55 @@ mod tests {
     async fn a_plan_replaces_what_was_counted() {
         let (tenant, session) = names();
         let ledger = ledger(1_000, 10);
-        ledger.charge(&tenant, session, 10).await.unwrap().keep();
+        ledger
+            .charge(&tenant, session, 10)
+            .await
+            .unwrap()
+            .keep(at(0));
         assert!(ledger.charge(&tenant, session, 1).await.is_err());
         let mut baseline = UsageBaseline::default();
         baseline.tenants.insert(tenant.clone(), 4);
-        ledger.rebase(baseline);
+        ledger.rebase(baseline, at(20));
         let refused = ledger.charge(&tenant, session, 7).await.unwrap_err();
         assert_eq!(refused.used_bytes, 4);
         assert!(ledger.charge(&tenant, session, 6).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_was_stored_after_the_look_of_a_plan_or_is_being_stored_is_counted_on() {
+        let (tenant, session) = names();
+        let ledger = ledger(1_000, 1_000);
+        let charge = async |bytes| ledger.charge(&tenant, session, bytes).await.unwrap();
+        let running = charge(1).await;
+        charge(10).await.keep(at(0));
+        charge(20).await.keep(at(30));
+        charge(40).await.keep(at(60));
+        let used = async || {
+            let refused = ledger.charge(&tenant, session, 1_000).await.unwrap_err();
+            refused.used_bytes
+        };
+        assert_eq!(used().await, 71);
+        let mut baseline = UsageBaseline::default();
+        baseline.sessions.insert((tenant.clone(), session), 100);
+        baseline.tenants.insert(tenant.clone(), 100);
+        ledger.rebase(baseline.clone(), at(45));
+        assert_eq!(used().await, 141);
+        running.keep(at(70));
+        ledger.rebase(baseline, at(69));
+        // A period is not taken apart: what ended in that of the look is counted on.
+        assert_eq!(used().await, 141);
+    }
+
+    #[test]
+    fn a_counter_has_a_bound_and_loses_nothing() {
+        let mut counted = Counted::default();
+        for period in 0..1_000 {
+            counted.running += 1;
+            counted.keep(1, period);
+        }
+        assert_eq!((counted.kept.len(), counted.total()), (MAX_PERIODS, 1_000));
+        counted.forget_before(1_000);
+        assert_eq!(counted.total(), 0);
     }
 
     #[tokio::test]
@@ -219,7 +327,7 @@ mod tests {
                 .charge(&tenant, session, u64::MAX)
                 .await
                 .unwrap()
-                .keep();
+                .keep(at(0));
         }
         assert_eq!(ledger.sessions.iter().count(), 0);
     }

@@ -40,6 +40,12 @@ pub struct Variables {
     pub session: Option<String>,
     /// Whether the settings name a store (`SPILLBOX_STORE__URL`).
     pub store_is_set: bool,
+    /// `SPILLBOX_SPOOL`
+    pub spool: Option<PathBuf>,
+    /// `SPILLBOX_SPOOL_BYTES`
+    pub spool_bytes: Option<u64>,
+    /// Where programs keep what they must not forget: `XDG_STATE_HOME`, else `.local/state` of `HOME`.
+    pub state_home: Option<PathBuf>,
 }
 
 /// A bearer token. Its text is never shown.
@@ -78,6 +84,11 @@ impl Variables {
             token_file: variable("SPILLBOX_TOKEN_FILE")?.map(PathBuf::from),
             session: variable("SPILLBOX_SESSION")?,
             store_is_set: is_set("SPILLBOX_STORE__URL") || is_set("SPILLBOX_STORE__URL_FILE"),
+            spool: path("SPILLBOX_SPOOL"),
+            spool_bytes: number("SPILLBOX_SPOOL_BYTES")?,
+            state_home: path("XDG_STATE_HOME")
+                .filter(|path| path.is_absolute())
+                .or_else(|| Some(path("HOME")?.join(".local/state"))),
         })
     }
 }
@@ -133,6 +144,19 @@ fn variable(name: &str) -> Result<Option<String>, Failure> {
             Err(Failure::usage(format!("{name} is not UTF-8")))
         }
     }
+}
+
+fn path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(name)?;
+    (!path.is_empty()).then(|| path.into())
+}
+
+fn number(name: &str) -> Result<Option<u64>, Failure> {
+    let Some(text) = variable(name)? else {
+        return Ok(None);
+    };
+    let refuse = |_| Failure::usage(format!("{name} is no number of bytes"));
+    text.parse().map(Some).map_err(refuse)
 }
 
 /// Where a command looks.

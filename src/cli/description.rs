@@ -6,12 +6,9 @@ use crate::artifact::completeness::parse_with_loss;
 use crate::artifact::hint::parse_means;
 use crate::cli::connection::Variables;
 use crate::cli::failure::Failure;
-use crate::cli::path::ApiPath;
+use crate::http::api_path::ApiPath;
 use crate::ids::{CallId, SessionId};
 use crate::policy::profiles::built_in;
-
-/// The session that is used when none is named.
-const DEFAULT_SESSION: &str = "default";
 
 /// The option that names a session.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -30,7 +27,9 @@ impl SessionArgs {
         if let Some(session) = &self.session {
             return Ok(session.clone());
         }
-        let text = variables.session.as_deref().unwrap_or(DEFAULT_SESSION);
+        let Some(text) = &variables.session else {
+            return Ok(SessionId::default());
+        };
         text.parse()
             .map_err(|error| Failure::usage(format!("SPILLBOX_SESSION: {error}")))
     }

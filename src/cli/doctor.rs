@@ -21,7 +21,7 @@ pub struct DoctorArgs {
     /// [env: SPILLBOX_STORE] [default: local:$XDG_DATA_HOME/spillbox]
     #[arg(long, value_name = "STORE")]
     pub store: Option<String>,
-    /// A TOML file with settings; spillbox.example.toml explains them
+    /// A TOML file with settings; deploy/config.example.toml explains them
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Prints the attestation as JSON

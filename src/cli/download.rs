@@ -7,10 +7,10 @@ use http::header::{CONTENT_LENGTH, ETAG};
 use http::{HeaderMap, Request};
 
 use crate::cli::failure::Failure;
-use crate::cli::path::ApiPath;
 use crate::cli::progress::Progress;
 use crate::cli::transport::Transport;
 use crate::digest::{Sha256Digest, Sha256Hasher, parse_digest_field};
+use crate::http::api_path::ApiPath;
 use crate::ids::ArtifactRef;
 
 /// A body that is arriving.

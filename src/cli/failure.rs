@@ -9,6 +9,7 @@ use http::StatusCode;
 use serde::Deserialize;
 
 use crate::artifact::escape::escape_field;
+use crate::error::ErrorCode;
 
 /// The command did what was asked.
 pub const EXIT_DONE: u8 = 0;
@@ -30,6 +31,8 @@ pub struct Failure {
     pub hint: Option<String>,
     /// The error code of the reply, where there was one.
     pub code: Option<String>,
+    /// Whether the service is away, or says that trying again is useful: the same request may succeed later.
+    pub is_away: bool,
     /// The exit status.
     pub exit: u8,
 }
@@ -41,6 +44,7 @@ impl Failure {
             message: message.into(),
             hint: None,
             code: None,
+            is_away: false,
             exit: EXIT_FAILURE,
         }
     }
@@ -55,6 +59,20 @@ impl Failure {
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Says that the same request may succeed later.
+    #[must_use]
+    pub fn away(mut self) -> Self {
+        self.is_away = true;
+        self
+    }
+
+    /// Returns whether another request of the same caller would be refused as well.
+    pub fn is_about_the_caller(&self) -> bool {
+        let code = self.code.as_deref();
+        let refusals = [ErrorCode::Unauthenticated, ErrorCode::InsufficientScope];
+        refusals.iter().any(|known| code == Some(known.as_str()))
     }
 
     /// Sets the exit status.
@@ -73,10 +91,16 @@ impl Failure {
             detail: String,
             hint: Option<String>,
             request_id: Option<String>,
+            retryable: Option<bool>,
         }
         let Ok(problem) = serde_json::from_slice::<Problem>(body) else {
-            return Self::new(format!("the server answered {status} without a reason"))
+            let failure = Self::new(format!("the server answered {status} without a reason"))
                 .with_hint("check that --url or SPILLBOX_URL names a Spillbox service");
+            // A proxy answers for a service that is away.
+            return Self {
+                is_away: status.is_server_error(),
+                ..failure
+            };
         };
         let mut message = format!(
             "{} ({})",
@@ -98,6 +122,9 @@ impl Failure {
             message,
             hint,
             code: Some(problem.code),
+            is_away: problem
+                .retryable
+                .unwrap_or_else(|| status.is_server_error()),
             exit: EXIT_FAILURE,
         }
     }

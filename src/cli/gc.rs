@@ -8,23 +8,26 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
+use serde_json::json;
 use uuid::Uuid;
 
-use crate::artifact::locator::LocatorBase;
 use crate::cli::failure::{EXIT_DONE, EXIT_REFUSED, Failure, Stop};
+use crate::cli::job_store::JobStore;
 use crate::cli::output;
-use crate::cli::store::{default_tenant, failure_of, settings};
-use crate::clock::SystemClock;
+use crate::cli::store::{default_tenant, failure_of};
 use crate::digest::Sha256Digest;
 use crate::gc::collector::Collector;
+use crate::gc::document;
+use crate::gc::expiry::Expired;
 use crate::gc::plan::Scope;
 use crate::gc::planner::Planned;
-use crate::gc::policy::{GcPolicy, PolicyError, PolicyRequest, PolicySettings, Share};
+use crate::gc::policy::{GcPolicy, PolicyError, PolicyRequest, Share};
 use crate::gc::report::Report;
-use crate::ids::{SessionId, SystemIds, Tenant};
-use crate::open_store::{Access, attest_options, attestation_target, library_over, open_store};
-use crate::settings::{Flag, Settings, StoreUrl};
-use crate::store::attest::{Fence, Verdict, attest_or_reuse};
+use crate::gc::run::Ran;
+use crate::gc::stock::Stock;
+use crate::ids::{SessionId, Tenant};
+use crate::open_store::{collector_over, open_collector_store};
+use crate::settings::Settings;
 
 mod show;
 
@@ -46,7 +49,7 @@ pub enum GcCommand {
     Plan(PlanArgs),
     /// Delete what a plan proposes and nothing has referred to since
     Apply(ApplyArgs),
-    /// Apply the newest plan that is old enough, then make a new one: for a schedule
+    /// Finish what is left, apply the newest plan that is old enough, then make a new one: for a schedule
     Run(RunArgs),
     /// Print what the last application of a plan did
     Report(ReportArgs),
@@ -59,12 +62,41 @@ pub struct PlaceArgs {
     /// [env: SPILLBOX_STORE] [default: local:$XDG_DATA_HOME/spillbox]
     #[arg(long, value_name = "STORE")]
     pub store: Option<String>,
-    /// A TOML file with settings; spillbox.example.toml explains them
+    /// A TOML file with settings; deploy/config.example.toml explains them
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Prints JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// What to look at.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ScopeArgs {
+    /// Every tenant
+    #[arg(long, conflicts_with_all = ["tenant", "session"])]
+    pub all_tenants: bool,
+    /// One tenant [default: default]
+    #[arg(long, value_name = "TENANT")]
+    pub tenant: Option<Tenant>,
+    /// One session of it
+    #[arg(long, value_name = "SESSION")]
+    pub session: Option<SessionId>,
+}
+
+impl ScopeArgs {
+    /// Returns what is meant.
+    pub fn scope(&self) -> Scope {
+        let tenant = self.tenant.clone().unwrap_or_else(default_tenant);
+        match &self.session {
+            _ if self.all_tenants => Scope::All,
+            Some(session) => Scope::Session {
+                tenant,
+                session: session.clone(),
+            },
+            None => Scope::Tenant(tenant),
+        }
+    }
 }
 
 /// What to look at, and how much may go.
@@ -99,9 +131,12 @@ pub struct PlanArgs {
     /// Where.
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// Prints why everything stays or goes, and the oldest and largest candidates
+    /// Prints why everything stays or goes, with examples, and the oldest and largest candidates
     #[arg(long)]
     pub explain: bool,
+    /// Counts everything in the store by what it is for, and removes old plans, reports and probes
+    #[arg(long)]
+    pub inventory: bool,
 }
 
 /// `gc apply`
@@ -158,10 +193,19 @@ pub async fn run(args: &GcArgs, store_variable: Option<&str>) -> Result<u8, Stop
         GcCommand::Plan(args) => {
             let opened = Opened::open(&args.place, store_variable).await?;
             let policy = opened.policy(&args.policy)?;
+            let kept = opened.inventory(args.inventory).await?;
             let planned = opened.plan(&args.policy, &policy).await?;
             if args.place.json {
-                output::write_json(&show::plan_json(&planned))?;
+                let mut document = show::plan_json(&planned, args.explain);
+                if let Some((expired, stock)) = &kept {
+                    document["expired"] = json!(expired);
+                    document["inventory"] = json!(stock);
+                }
+                output::write_json(&document)?;
             } else {
+                let kept = kept.as_ref();
+                let kept = kept.map(|(expired, stock)| show::inventory(expired, stock));
+                output::write_bytes(kept.unwrap_or_default().as_bytes())?;
                 output::write_bytes(show::plan(&planned, args.explain).as_bytes())?;
             }
             Ok(exit_of_plan(&planned))
@@ -181,11 +225,17 @@ pub async fn run(args: &GcArgs, store_variable: Option<&str>) -> Result<u8, Stop
                 print_run(None, &planned, args.place.json)?;
                 return Ok(exit_of_plan(&planned));
             }
-            let ran = opened.collector.run(&scope(&args.policy), &policy).await;
+            let ran = Box::pin(opened.collector.run(&scope(&args.policy), &policy)).await;
             let ran = ran.map_err(|error| failed(&error, error.is_refusal()))?;
-            print_run(ran.report.as_ref(), &ran.planned, args.place.json)?;
+            print_run(Some(&ran), &ran.planned, args.place.json)?;
             let of_report = ran.report.as_ref().map_or(EXIT_DONE, exit_of_report);
-            Ok(of_report.max(exit_of_plan(&ran.planned)))
+            let of_finished = if ran.finished.is_complete {
+                EXIT_DONE
+            } else {
+                EXIT_PENDING
+            };
+            let left = of_report.max(of_finished);
+            Ok(left.max(exit_of_plan(&ran.planned)))
         }
         GcCommand::Report(args) => {
             let opened = Opened::open(&args.place, store_variable).await?;
@@ -200,7 +250,8 @@ pub async fn run(args: &GcArgs, store_variable: Option<&str>) -> Result<u8, Stop
     }
 }
 
-fn failed(error: &dyn std::fmt::Display, is_refusal: bool) -> Failure {
+/// Returns the failure of a job; what a safety check refuses has a status of its own.
+pub(in crate::cli) fn failed(error: &dyn std::fmt::Display, is_refusal: bool) -> Failure {
     let failure = Failure::new(error.to_string());
     if is_refusal {
         failure.with_exit(EXIT_REFUSED)
@@ -228,19 +279,25 @@ fn exit_of_report(report: &Report) -> u8 {
 
 fn print_report(report: &Report, is_json: bool) -> Result<(), Stop> {
     if is_json {
-        output::write_json(&show::json(report))
+        output::write_json(&document::of_report(report))
     } else {
         output::write_bytes(show::report(report).as_bytes())
     }
 }
 
-fn print_run(report: Option<&Report>, planned: &Planned, is_json: bool) -> Result<(), Stop> {
+fn print_run(ran: Option<&Ran>, planned: &Planned, is_json: bool) -> Result<(), Stop> {
+    let report = ran.and_then(|ran| ran.report.as_ref());
     if is_json {
-        let document = serde_json::json!({
-            "report": report.map(show::json),
-            "plan": show::plan_json(planned),
+        let document = json!({
+            "finished": ran.map(|ran| show::finished_json(&ran.finished)),
+            "report": report.map(document::of_report),
+            "expired": ran.map(|ran| &ran.expired),
+            "plan": show::plan_json(planned, false),
         });
         return output::write_json(&document);
+    }
+    if let Some(ran) = ran {
+        output::write_bytes(show::finished(&ran.finished).as_bytes())?;
     }
     if let Some(report) = report {
         output::write_bytes(show::report(report).as_bytes())?;
@@ -249,96 +306,68 @@ fn print_run(report: Option<&Report>, planned: &Planned, is_json: bool) -> Resul
 }
 
 fn scope(args: &PolicyArgs) -> Scope {
-    let tenant = args.tenant.clone().unwrap_or_else(default_tenant);
-    match &args.session {
-        _ if args.all => Scope::All,
-        Some(session) => Scope::Session {
-            tenant,
-            session: session.clone(),
-        },
-        None => Scope::Tenant(tenant),
-    }
+    let args = ScopeArgs {
+        all_tenants: args.all,
+        tenant: args.tenant.clone(),
+        session: args.session.clone(),
+    };
+    args.scope()
 }
 
 /// A store that was tried, and its collector.
-struct Opened {
-    collector: Collector,
+pub(in crate::cli) struct Opened {
+    pub(in crate::cli) collector: Collector,
     settings: Settings,
 }
 
 impl Opened {
-    async fn open(place: &PlaceArgs, store_variable: Option<&str>) -> Result<Self, Failure> {
-        let flag = |name, value: &str| Flag {
-            name,
-            key: "store.url",
-            value: value.to_owned(),
-        };
-        let store = place.store.as_deref().map(|value| flag("--store", value));
-        let store = store.or_else(|| store_variable.map(|value| flag("SPILLBOX_STORE", value)));
-        let settings = settings(place.config.as_deref(), store.as_slice())?;
-        let url = &settings.store.url;
-        let said = |error| failure_of(&error, url);
-        let opened = open_store(&settings.store).await.map_err(said)?;
-        let fence = Self::tried(&settings, &opened).await?;
-        let access = Access::ReadWrite;
-        let opening = library_over(opened, &settings, LocatorBase::Store, Vec::new(), access);
-        let (library, journals) = opening.await.map_err(said)?;
-        let collector = Collector::of(&library, journals, fence);
+    /// Opens the store that is named.
+    ///
+    /// # Errors
+    /// A setting is refused, or the store cannot be used or is refused.
+    pub(in crate::cli) async fn open(
+        place: &PlaceArgs,
+        store_variable: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let JobStore {
+            library,
+            journals,
+            fence,
+            settings,
+        } = JobStore::open(place, store_variable).await?;
+        let own = open_collector_store(&settings.store).await;
+        let own = own.map_err(|error| failure_of(&error, &settings.store.url))?;
+        let collector = collector_over(&library, journals, fence, own);
         Ok(Self {
             collector,
             settings,
         })
     }
 
-    /// Attests the store, or uses what was seen not long ago: nothing is collected where two may win one
-    /// key.
-    async fn tried(
-        settings: &Settings,
-        opened: &(crate::store::SharedStore, crate::store::keys::KeySpace),
-    ) -> Result<Fence, Failure> {
-        let url = &settings.store.url;
-        if *url == StoreUrl::Memory {
-            return Ok(Fence::None);
-        }
-        let target = attestation_target(&settings.store, &opened.0, &opened.1).await;
-        let target = target.map_err(|error| failure_of(&error, url))?;
-        let (clock, ids) = (SystemClock, SystemIds::default());
-        let options = attest_options(&settings.store);
-        let (attestation, _) = attest_or_reuse(&target, &clock, &ids, options).await;
-        match attestation.verdict {
-            Verdict::Trusted | Verdict::Restricted => Ok(attestation.delete_fence),
-            Verdict::Refused => {
-                let refused = format!("{url}: the store does not keep what a collector relies on");
-                let hint = "`spillbox doctor` says what was seen";
-                Err(Failure::new(refused)
-                    .with_hint(hint)
-                    .with_exit(EXIT_REFUSED))
-            }
-            Verdict::Unreachable => Err(Failure::new(format!("{url}: the store does not answer"))
-                .with_hint("`spillbox doctor` says what was seen")),
-        }
-    }
-
     fn policy(&self, args: &PolicyArgs) -> Result<GcPolicy, Failure> {
-        let gc = &self.settings.gc;
         let request = PolicyRequest {
             orphan_ttl_seconds: args.orphan_ttl.map(|ttl| ttl.as_secs()),
             max_deletions: args.max_deletions,
             max_share: args.max_share,
             ..PolicyRequest::default()
         };
-        let url = &self.settings.store.url;
-        let of_settings = PolicySettings {
-            min_plan_age: gc.min_plan_age,
-            settle: gc.settle,
-            allow_short_times: gc.allow_short_times,
-            is_one_host: matches!(url, StoreUrl::Local { .. } | StoreUrl::Memory),
-        };
+        let of_settings = self.settings.collections();
         let policy = GcPolicy::new(&request, &of_settings, self.collector.store_ttl());
         policy.map_err(|error| match error {
             PolicyError::BelowStoreTtl { .. } => failed(&error, true),
             PolicyError::OutOfBounds { .. } => Failure::usage(error.to_string()),
         })
+    }
+
+    async fn inventory(&self, is_asked_for: bool) -> Result<Option<(Expired, Stock)>, Failure> {
+        if !is_asked_for {
+            return Ok(None);
+        }
+        let expired = self.collector.expire().await;
+        let expired = expired.map_err(|error| failed(&error, error.is_refusal()))?;
+        let stock = self.collector.stock().await;
+        let stock = stock.map_err(|error| failed(&error, false))?;
+        Ok(Some((expired, stock)))
     }
 
     async fn plan(&self, args: &PolicyArgs, policy: &GcPolicy) -> Result<Planned, Failure> {

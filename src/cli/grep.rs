@@ -10,10 +10,12 @@ use crate::cli::connection::{ConnectionArgs, artifact_of};
 use crate::cli::download::get;
 use crate::cli::failure::{EXIT_DONE, EXIT_FAILURE, Failure, Stop};
 use crate::cli::output::{self, Raw};
-use crate::cli::path::ApiPath;
+use crate::cli::profiles::{configured, named};
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 use crate::ids::ArtifactRef;
 use crate::limits::{DEFAULT_SEARCH_HITS, MAX_REPLY_BYTES};
+use crate::policy::text_bounds::TextBounds;
 
 /// Nothing matches: as grep says it.
 const EXIT_NO_MATCH: u8 = 1;
@@ -50,6 +52,9 @@ pub struct GrepArgs {
     /// Bytes at most, up to 1048576 [default: 24000]
     #[arg(long, value_name = "N")]
     pub max_bytes: Option<u64>,
+    /// Bounds the output as this profile's own reader would: bytes, lines, characters of a line
+    #[arg(long, value_name = "NAME", conflicts_with = "json")]
+    pub profile: Option<String>,
     /// Goes on where an earlier search stopped
     #[arg(long, value_name = "CURSOR", allow_hyphen_values = true)]
     pub cursor: Option<String>,
@@ -70,13 +75,27 @@ pub struct GrepArgs {
 /// The artifact cannot be searched.
 pub async fn run(args: &GrepArgs, transport: &Transport) -> Result<u8, Stop> {
     let artifact = artifact_of(&args.locator)?;
+    let profile = match &args.profile {
+        Some(name) => Some(named(&configured()?, name)?),
+        None => None,
+    };
+    let bounds = profile.as_ref().and_then(|profile| profile.text_bounds);
+    let reply_bytes = profile.as_ref().map(|profile| profile.max_reply_bytes);
+    let reply_bytes = reply_bytes.map(|bytes| bytes.min(MAX_REPLY_BYTES));
+    let most_hits = bounds.map_or(u64::MAX, |bounds| bounds.max_lines as u64);
     let limit = args.limit.unwrap_or(DEFAULT_SEARCH_HITS as u64);
+    let limit = limit.min(most_hits);
     let mut cursor = args.cursor.clone();
     let mut found = 0;
     loop {
-        let page = Page::ask(args, transport, &artifact, cursor.as_deref(), limit - found).await?;
+        let asked = Asked {
+            cursor: cursor.as_deref(),
+            limit: limit - found,
+            max_bytes: args.max_bytes.or(reply_bytes),
+        };
+        let page = Page::ask(args, transport, &artifact, &asked).await?;
         found += page.matches;
-        page.print(args)?;
+        page.print(args, bounds.as_ref())?;
         // A service that ran out of time has only not finished.
         let goes_on = page.reason.as_deref() == Some("deadline") && found < limit && !args.json;
         if !goes_on {
@@ -98,6 +117,13 @@ pub fn trouble(stop: Stop) -> Stop {
     }
 }
 
+/// What of the matches is wanted.
+struct Asked<'a> {
+    cursor: Option<&'a str>,
+    limit: u64,
+    max_bytes: Option<u64>,
+}
+
 /// One reply.
 struct Page {
     bytes: Bytes,
@@ -111,17 +137,16 @@ impl Page {
         args: &GrepArgs,
         transport: &Transport,
         artifact: &ArtifactRef,
-        cursor: Option<&str>,
-        limit: u64,
+        asked: &Asked<'_>,
     ) -> Result<Self, Failure> {
         let path = ApiPath::artifact(artifact, "/grep")
             .with("pattern", Some(&args.pattern))
             .with("mode", args.regex.then_some("regex"))
             .with("ignore_case", args.ignore_case.then_some("true"))
             .with("context", args.context)
-            .with("limit", Some(limit))
-            .with("max_bytes", args.max_bytes)
-            .with("cursor", cursor);
+            .with("limit", Some(asked.limit))
+            .with("max_bytes", asked.max_bytes)
+            .with("cursor", asked.cursor);
         let mut request = get(&path)?;
         let accept = if args.json {
             "application/json"
@@ -162,14 +187,17 @@ impl Page {
         })
     }
 
-    fn print(&self, args: &GrepArgs) -> Result<(), Stop> {
+    fn print(&self, args: &GrepArgs, bounds: Option<&TextBounds>) -> Result<(), Stop> {
+        let bounded = bounds.zip(std::str::from_utf8(&self.bytes).ok());
+        let bounded = bounded.map(|(bounds, text)| bounds.apply(text).text());
+        let bytes = bounded.as_deref().map_or(&self.bytes[..], str::as_bytes);
         if args.json {
             output::write_bytes(&self.bytes)?;
             output::write_bytes(b"\n")?;
         } else {
             match Raw::for_stdout(args.raw) {
-                Raw::Yes => output::write_bytes(&self.bytes)?,
-                Raw::No => output::write_bytes(Shown::of(&self.bytes).text.as_bytes())?,
+                Raw::Yes => output::write_bytes(bytes)?,
+                Raw::No => output::write_bytes(Shown::of(bytes).text.as_bytes())?,
             }
         }
         output::flush()

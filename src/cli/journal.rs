@@ -15,8 +15,8 @@ use crate::cli::connection::{ConnectionArgs, Variables};
 use crate::cli::description::SessionArgs;
 use crate::cli::failure::{EXIT_DONE, EXIT_REFUSED, EXIT_RESTRICTED, Failure, Stop};
 use crate::cli::output;
-use crate::cli::path::ApiPath;
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 use crate::ids::SessionId;
 use crate::lease::finding::{FindingKind, Severity};
 

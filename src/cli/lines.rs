@@ -1,7 +1,5 @@
 //! `spillbox lines`: a page of an artifact, by lines, from its end, or from a byte on.
 
-use std::collections::BTreeMap;
-
 use axum::body::to_bytes;
 use http::HeaderMap;
 use http::header::{ACCEPT, HeaderValue};
@@ -12,9 +10,9 @@ use crate::cli::connection::{ConnectionArgs, artifact_of};
 use crate::cli::download::get;
 use crate::cli::failure::{EXIT_DONE, Failure, Stop};
 use crate::cli::output::{self, Raw};
-use crate::cli::path::ApiPath;
-use crate::cli::profiles::{named, offered};
+use crate::cli::profiles::{configured, named};
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 use crate::limits::{DEFAULT_PAGE_LINES, MAX_REPLY_BYTES};
 
 /// JSON may write one byte as six characters.
@@ -62,7 +60,7 @@ pub struct LinesArgs {
 pub async fn run(args: &LinesArgs, transport: &Transport) -> Result<u8, Stop> {
     let artifact = artifact_of(&args.locator)?;
     let profile = match &args.profile {
-        Some(name) => Some(named(&offered(&BTreeMap::new())?, name)?),
+        Some(name) => Some(named(&configured()?, name)?),
         None => None,
     };
     let bounds = profile.as_ref().and_then(|profile| profile.text_bounds);

@@ -7,9 +7,9 @@ use crate::cli::connection::{ConnectionArgs, Variables};
 use crate::cli::description::SessionArgs;
 use crate::cli::failure::{EXIT_DONE, Stop};
 use crate::cli::output;
-use crate::cli::path::ApiPath;
 use crate::cli::stat::fetch_json;
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 
 /// A summary's place in the table.
 const SUMMARY_CHARS: usize = 60;

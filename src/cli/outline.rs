@@ -6,9 +6,9 @@ use crate::artifact::outline::{NotedLines, Outline};
 use crate::cli::connection::{ConnectionArgs, artifact_of};
 use crate::cli::failure::{EXIT_DONE, Failure, Stop};
 use crate::cli::output;
-use crate::cli::path::ApiPath;
 use crate::cli::stat::fetch_json;
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 
 /// Prints an outline.
 #[derive(Debug, clap::Args)]

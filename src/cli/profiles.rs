@@ -40,18 +40,26 @@ pub fn offered(tables: &BTreeMap<String, ProfileTable>) -> Result<Profiles, Fail
     Profiles::load(tables, &variables).map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// Runs the command.
+/// Returns the profiles that this process's own settings make, whatever store they name.
 ///
 /// # Errors
-/// There is no such profile, or a setting is refused.
-pub fn run(args: &ProfilesArgs) -> Result<u8, Stop> {
+/// A setting or a switch is refused; exit status 2.
+pub fn configured() -> Result<Profiles, Failure> {
     // No store is looked at, so none need be named.
     let no_store = Flag {
         name: "profiles",
         key: "store.url",
         value: StoreUrl::Memory.to_string(),
     };
-    let profiles = offered(&settings(None, &[no_store])?.profiles)?;
+    offered(&settings(None, &[no_store])?.profiles)
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such profile, or a setting is refused.
+pub fn run(args: &ProfilesArgs) -> Result<u8, Stop> {
+    let profiles = configured()?;
     let chosen: Vec<_> = match &args.name {
         None => profiles.iter().cloned().collect(),
         Some(name) => vec![named(&profiles, name)?],

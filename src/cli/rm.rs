@@ -6,8 +6,8 @@ use http::Request;
 use crate::cli::connection::{ConnectionArgs, artifact_of};
 use crate::cli::failure::{EXIT_DONE, Failure, Stop};
 use crate::cli::output;
-use crate::cli::path::ApiPath;
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 
 /// What the reply may be at most.
 const MAX_REPLY_BYTES: usize = 64 << 10;

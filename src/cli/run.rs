@@ -17,7 +17,9 @@ use crate::cli::output;
 use crate::cli::run::capture::{Capture, Captured};
 use crate::cli::run::child::Tool;
 use crate::cli::run::hold::HoldRule;
+use crate::cli::spool::{Spool, SpoolArgs, fresh_call_id};
 use crate::cli::target::Target;
+use crate::cli::transport::Transport;
 use crate::error::ErrorCode;
 use crate::policy::decide::is_blank;
 use crate::policy::fallback::{Fallback, Seen, ends, fallback};
@@ -43,6 +45,9 @@ pub struct RunArgs {
     /// Prints {action, text, stored, exit_status, …} as JSON
     #[arg(long)]
     pub json: bool,
+    /// What to do while the service is away.
+    #[command(flatten)]
+    pub spool: SpoolArgs,
     /// The model's context window, which the limits of some profiles follow
     #[arg(long, value_name = "N")]
     pub context_tokens: Option<u64>,
@@ -72,18 +77,36 @@ pub async fn run(args: &RunArgs, variables: &Variables, target: Target) -> Resul
         context_tokens: args.context_tokens,
     };
     let rule = HoldRule::new(&profile, &tool_shown, &given);
+    let spool = match &target {
+        Target::Open(Transport::Service(service)) => {
+            Spool::of(&args.spool, variables, service.url())
+        }
+        Target::Open(Transport::Store(_)) | Target::Store { .. } => None,
+    };
+    if spool.is_some() && description.call_id.is_none() {
+        // A save whose reply was lost must not be made twice.
+        description.call_id = Some(fresh_call_id("run"));
+    }
     let mut tool = Tool::start(&args.command)?;
-    let mut capture = Capture::new(target, description.path(&session), rule);
+    let mut capture = Capture::new(target.clone(), description.path(&session), rule);
+    if let Some(spool) = spool.clone() {
+        capture.keep_on(spool);
+    }
     while let Some(event) = tool.next().await {
         capture.take(event).await;
     }
     let captured = capture.finish().await;
     let exit_status = tool.wait().await?;
+    let is_there = matches!(captured, Captured::Stored(_));
     match print(args, captured, &profile, &tool_shown, exit_status) {
         // The tool's status counts, also when nobody reads on.
-        Ok(()) | Err(Stop::OutputClosed) => Ok(exit_status),
-        Err(stop) => Err(stop),
+        Ok(()) | Err(Stop::OutputClosed) => {}
+        Err(stop) => return Err(stop),
     }
+    if let (true, Some(spool), Target::Open(transport)) = (is_there, &spool, &target) {
+        spool.drain_some(transport).await;
+    }
+    Ok(exit_status)
 }
 
 fn tool_name(command: &[OsString]) -> Option<String> {
@@ -126,6 +149,7 @@ fn print(
             windows,
             original,
             failure,
+            kept,
         } => {
             output::say(&format!(
                 "warning: the output was not stored: {}",
@@ -134,12 +158,22 @@ fn print(
             if let Some(hint) = &failure.hint {
                 output::say(&format!("hint: {hint}"));
             }
-            let text = unsaved(profile, &windows, original, tool);
+            let seen = match &kept {
+                Some(directory) => {
+                    let directory = directory.display();
+                    output::say(&format!(
+                        "note: it is kept in {directory} and sent when the service is back; `spillbox drain` sends it now"
+                    ));
+                    Seen::Kept
+                }
+                None => Seen::Whole,
+            };
+            let text = unsaved(profile, &windows, original, tool, seen);
             // Where there was no reply, there was no store.
             let reason = failure.code.as_deref();
             let reason = reason.unwrap_or(ErrorCode::StoreUnavailable.as_str());
-            let decision =
-                json!({"action": "inline", "stored": false, "text": text, "reason": reason});
+            let kept = kept.is_some();
+            let decision = json!({"action": "inline", "stored": false, "text": text, "reason": reason, "kept": kept});
             (decision, ended(text))
         }
     };
@@ -155,16 +189,17 @@ fn print(
 
 /// Returns what is printed of an output that could not be stored. We are the adapter here, so where the
 /// original stays with the adapter it is printed, as far as it was held.
-fn unsaved(profile: &Profile, windows: &Windows, original: Option<String>, tool: &str) -> String {
-    match (
-        fallback(profile, windows, Some(tool), Seen::Whole),
-        original,
-    ) {
+fn unsaved(
+    profile: &Profile,
+    windows: &Windows,
+    original: Option<String>,
+    tool: &str,
+    seen: Seen,
+) -> String {
+    match (fallback(profile, windows, Some(tool), seen), original) {
         (Fallback::Text(text), _) => text,
         (Fallback::Original | Fallback::Error, Some(original)) => original,
-        (Fallback::Original | Fallback::Error, None) => {
-            ends(windows, tool, usize::MAX, Seen::Whole)
-        }
+        (Fallback::Original | Fallback::Error, None) => ends(windows, tool, usize::MAX, seen),
     }
 }
 

@@ -17,12 +17,15 @@ use crate::cli::failure::{EXIT_DONE, EXIT_REFUSED, Failure, Stop};
 use crate::cli::profiles::offered;
 use crate::cli::store::{failure_of, settings};
 use crate::clock::SystemClock;
+use crate::gc::collector::Collector;
 use crate::http::app::{AppState, router};
 use crate::http::request_id::RequestIds;
 use crate::ids::SystemIds;
 use crate::lease::journals::Journals;
+use crate::limits::USAGE_LOOK_INTERVAL;
 use crate::open_store::{
-    Access, OpenStoreError, attest_options, attestation_target, library_over, open_store,
+    Access, OpenStoreError, attest_options, attestation_target, collector_over, library_over,
+    open_collector_store, open_store,
 };
 use crate::server::{self, ServerOptions, shutdown_signal};
 use crate::settings::{Flag, Settings, StoreSettings, StoreUrl};
@@ -30,7 +33,7 @@ use crate::store::SharedStore;
 use crate::store::attest::{Attestation, Fence, Verdict, attest_or_reuse};
 use crate::store::keys::KeySpace;
 use crate::store::metered::{MeteredStore, StoreMeter};
-use crate::store_watch;
+use crate::{store_watch, usage_watch};
 
 mod upkeep;
 
@@ -61,7 +64,7 @@ pub struct ServeArgs {
     /// The address of /metrics; none without it
     #[arg(long, value_name = "ADDR:PORT")]
     pub admin_listen: Option<String>,
-    /// A TOML file with settings; spillbox.example.toml explains them
+    /// A TOML file with settings; deploy/config.example.toml explains them
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Append a JSON line about each read and save to a file, or to stdout [default: nowhere]
@@ -94,11 +97,13 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
         .map_err(|error| Failure::usage(format!("server.public_url: {error}")))?;
     let stop = CancellationToken::new();
     let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
+    let is_scraped = settings.server.admin_listen.is_some();
     let admin = upkeep::bind_admin(settings.server.admin_listen).await?;
     info!(public_url, store = %settings.store.url, "listening on http://{bound}");
     let (callers, audit) = access.begin(&public_url);
     let state = AppState::with_rules(callers);
     state.offer(offered(&settings.profiles)?);
+    state.collect_by(settings.collections());
     let meter = upkeep::equip(&state, &settings.limits, &SystemClock::shared());
     // Its own end: a drain is worth watching.
     let served = CancellationToken::new();
@@ -126,16 +131,18 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
             // Nothing can be served: end, with the running requests answered.
             stop.cancel();
         }
-        if let Some((library, journals, fence)) = opened? {
-            state.open_fenced(library.clone(), journals, fence);
+        if let Some((library, collector, journals)) = opened? {
+            state.open_collected(library.clone(), journals, collector);
             let watch = store_watch::watch(
                 &library,
                 state.store_health(),
                 settings.server.ready_check_interval,
             );
+            let usage = usage_watch::watch(&state, USAGE_LOOK_INTERVAL);
             let kept = tokio::select! {
                 kept = keep_attested(&settings, access, &stop) => kept,
                 never = watch => match never {},
+                never = usage => match never {},
             };
             if kept.is_err() {
                 stop.cancel();
@@ -153,7 +160,7 @@ pub async fn run(args: &ServeArgs, store_variable: Option<&str>) -> Result<u8, S
     let working = async { tokio::join!(working, admin) };
     let ((_, opened), ()) = tokio::select! {
         ended = working => ended,
-        never = upkeep::keep_house(&state) => match never {},
+        never = upkeep::keep_house(&state, is_scraped) => match never {},
     };
     state.drain().await;
     if let Some(audit) = audit {
@@ -203,7 +210,7 @@ async fn open(
     access: Access,
     meter: &Arc<dyn StoreMeter>,
     stop: &CancellationToken,
-) -> Result<Option<(Library, Journals, Fence)>, Failure> {
+) -> Result<Option<(Library, Collector, Journals)>, Failure> {
     loop {
         let opening = attest_and_open(settings, base.clone(), access, meter);
         let opened = tokio::select! {
@@ -227,13 +234,17 @@ async fn attest_and_open(
     base: LocatorBase,
     access: Access,
     meter: &Arc<dyn StoreMeter>,
-) -> Result<Option<(Library, Journals, Fence)>, Failure> {
+) -> Result<Option<(Library, Collector, Journals)>, Failure> {
     let url = &settings.store.url;
     let failed = |error: &OpenStoreError| failure_of(error, url);
     let (store, keys) = open_store(&settings.store)
         .await
         .map_err(|error| failed(&error))?;
-    let store = MeteredStore::shared(store, keys.clone(), Arc::clone(meter));
+    let own = open_collector_store(&settings.store)
+        .await
+        .map_err(|error| failed(&error))?;
+    let metered = |store| MeteredStore::shared(store, keys.clone(), Arc::clone(meter));
+    let (own, store) = (own.map(metered), metered(store));
     let opened = (store, keys);
     // Where nothing was tried, nothing is relied on.
     let mut fence = Fence::None;
@@ -257,7 +268,10 @@ async fn attest_and_open(
         }
     }
     match library_over(opened, settings, base, Vec::new(), access).await {
-        Ok((library, journals)) => Ok(Some((library, journals, fence))),
+        Ok((library, journals)) => {
+            let collector = collector_over(&library, journals.clone(), fence, own);
+            Ok(Some((library, collector, journals)))
+        }
         Err(error) if error.is_transient() => {
             warn!(%error, "the store does not answer, trying again");
             Ok(None)

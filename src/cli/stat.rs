@@ -8,8 +8,8 @@ use crate::cli::connection::{ConnectionArgs, artifact_of};
 use crate::cli::download::get;
 use crate::cli::failure::{EXIT_DONE, Failure, Stop};
 use crate::cli::output;
-use crate::cli::path::ApiPath;
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 use crate::ids::ArtifactRef;
 
 /// A manifest without its chunk table, or a page of them.

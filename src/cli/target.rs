@@ -13,10 +13,11 @@ use crate::cli::profiles::{named, offered};
 use crate::cli::store::{default_tenant, failure_of, settings};
 use crate::cli::transport::{ServiceTransport, StoreTransport, Transport};
 use crate::clock::SystemClock;
+use crate::gc::collector::Fence;
 use crate::http::app::{AppState, router};
 use crate::http::request_id::RequestIds;
 use crate::ids::SystemIds;
-use crate::open_store::open_library;
+use crate::open_store::{collector_over, open_collector_store, open_library};
 use crate::policy::profile::Profile;
 use crate::policy::profiles::DEFAULT_NAME;
 use crate::settings::{Flag, Settings, StoreUrl};
@@ -105,7 +106,11 @@ async fn open_store(settings: &Settings, cli_args: Vec<String>) -> Result<Transp
         .map_err(|error| failure_of(&error, url))?;
     let anonymous = Authenticator::anonymous(default_tenant());
     let state = AppState::starting(anonymous, vec![RetrievalMeans::Cli]);
-    state.open_with(library, journals);
+    state.collect_by(settings.collections());
+    let own = open_collector_store(&settings.store).await;
+    let own = own.map_err(|error| failure_of(&error, url))?;
+    let collector = collector_over(&library, journals.clone(), Fence::None, own);
+    state.open_collected(library, journals, collector);
     state.offer(offered(&settings.profiles)?);
     let request_ids = RequestIds::new(SystemClock::shared(), SystemIds::shared());
     Ok(Transport::Store(Box::new(StoreTransport {

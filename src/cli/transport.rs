@@ -98,6 +98,11 @@ impl ServiceTransport {
         })
     }
 
+    /// Returns the service's URL, without a slash at its end.
+    pub fn url(&self) -> &str {
+        &self.base
+    }
+
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Failure> {
         let (parts, body) = request.into_parts();
         let url = format!("{}{}", self.base, parts.uri);
@@ -110,7 +115,7 @@ impl ServiceTransport {
             outgoing = outgoing.header(AUTHORIZATION, token.clone());
         }
         let response = outgoing.send().await.map_err(|error| {
-            let failure = Failure::new(format!("{}: {}", self.base, chain(&error)));
+            let failure = Failure::new(format!("{}: {}", self.base, chain(&error))).away();
             if error.is_connect() {
                 failure.with_hint(
                     "check that the service runs and that --url or SPILLBOX_URL names it",

@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::failure::Failure;
-use crate::cli::path::ApiPath;
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 
 /// A receipt with a replacement in it, or a decision with at most 1 MiB of text, escaped as JSON.
 const MAX_RECEIPT_BYTES: usize = 8 << 20;
@@ -81,7 +81,7 @@ impl Upload {
         let response = transport.ask(request).await?;
         axum::body::to_bytes(response.into_body(), MAX_RECEIPT_BYTES)
             .await
-            .map_err(|error| Failure::new(format!("the reply was lost: {error}")))
+            .map_err(|error| Failure::new(format!("the reply was lost: {error}")).away())
     }
 
     fn read(body: &Bytes) -> Option<SavedReceipt> {

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::digest::Sha256Digest;
@@ -61,6 +61,27 @@ impl ApplyError {
     }
 }
 
+/// A plan that may be applied now.
+#[derive(Debug)]
+pub struct CheckedPlan {
+    plan: Plan,
+    sha256: Sha256Digest,
+    now: Timestamp,
+    run_id: Uuid,
+}
+
+impl CheckedPlan {
+    /// Returns the plan's root.
+    pub const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Returns the name of the application: its report is stored under it.
+    pub const fn run_id(&self) -> Uuid {
+        self.run_id
+    }
+}
+
 /// One application of a plan, under way.
 struct Run<'a> {
     collector: &'a Collector,
@@ -76,13 +97,40 @@ impl Collector {
     /// # Errors
     /// See [`ApplyError`]. What could not be decided in one session stands in the report instead.
     pub async fn apply(&self, plan_id: Uuid, sha256: &Sha256Digest) -> Result<Report, ApplyError> {
+        let ready = self.check_plan(plan_id, sha256).await?;
+        self.apply_checked(&ready).await
+    }
+
+    /// Reads a plan and decides whether it may be applied now. Nothing is done.
+    ///
+    /// # Errors
+    /// See [`ApplyError`].
+    pub async fn check_plan(
+        &self,
+        plan_id: Uuid,
+        sha256: &Sha256Digest,
+    ) -> Result<CheckedPlan, ApplyError> {
         let plan = self.read_plan(plan_id, sha256).await?;
         let now = self.store_date().await?;
         plan.check_time(now, self.store_ttl)?;
         if plan.policy.allow_short_times && plan.live > GC_SHORT_TIMES_ARTIFACTS {
             return Err(ApplyError::ShortTimes { live: plan.live });
         }
-        let mut run = Run::new(self, &plan, *sha256, now);
+        Ok(CheckedPlan {
+            plan,
+            sha256: *sha256,
+            now,
+            run_id: self.fresh_id(),
+        })
+    }
+
+    /// Applies a plan that was checked a moment ago.
+    ///
+    /// # Errors
+    /// See [`ApplyError`]. What could not be decided in one session stands in the report instead.
+    pub async fn apply_checked(&self, ready: &CheckedPlan) -> Result<Report, ApplyError> {
+        let (plan, now) = (&ready.plan, ready.now);
+        let mut run = Run::new(self, ready);
         run.abort_uploads().await;
         for part in 0..plan.parts.len() {
             for session in run.read_part(part).await?.sessions {
@@ -124,12 +172,8 @@ impl Collector {
 }
 
 impl<'a> Run<'a> {
-    fn new(
-        collector: &'a Collector,
-        plan: &'a Plan,
-        plan_sha256: Sha256Digest,
-        server_date: Timestamp,
-    ) -> Self {
+    fn new(collector: &'a Collector, ready: &'a CheckedPlan) -> Self {
+        let plan = &ready.plan;
         Self {
             collector,
             plan,
@@ -137,9 +181,9 @@ impl<'a> Run<'a> {
             report: Report {
                 v: REPORT_VERSION,
                 plan_id: plan.plan_id,
-                plan_sha256,
-                run_id: collector.fresh_id(),
-                server_date,
+                plan_sha256: ready.sha256,
+                run_id: ready.run_id,
+                server_date: ready.now,
                 scope: plan.scope.clone(),
                 policy: plan.policy,
                 counts: Counts::default(),
@@ -233,11 +277,4 @@ impl<'a> Run<'a> {
         }
         self.report
     }
-}
-
-/// Returns whether a condemnation is old enough to act on: a broken chain is found and a person can stop
-/// the collector before anything is gone.
-fn has_settled(condemned_at: Timestamp, now: Timestamp, settle_seconds: u64) -> bool {
-    let settle = SignedDuration::from_secs(settle_seconds.try_into().unwrap_or(i64::MAX));
-    now.duration_since(condemned_at) >= settle
 }

@@ -4,9 +4,10 @@
 //! **Grace runs from the last reference.** An artifact may go only when its manifest, its body and the
 //! last lease or touch entry about it are all older than the orphan TTL. Times are compared with times
 //! of the same clock only, the store's; a listed time may have been cut to whole seconds, so it counts
-//! as up to one second later, and a journal's `as_of` as up to ten minutes later.
+//! as up to one second later, and a journal's `as_of` as up to ten minutes later. A record without an
+//! `as_of` counts from when the store says that it was written, which is never earlier.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,12 +16,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::gc::inventory::{Pair, Seen};
 use crate::gc::status::{Reason, Status};
 use crate::ids::ArtifactId;
-use crate::lease::state::{ArtifactRecord, ArtifactStatus, Lease, State};
+use crate::lease::state::{ArtifactRecord, ArtifactStatus, Lease, Reference, State};
 use crate::limits::{AS_OF_MARGIN, GC_ABANDONED_UPLOAD};
 use crate::store::UNREADABLE_ETAG;
 
 /// What stores cut off a time when they list it.
-const LISTED_TIME_MARGIN: Duration = Duration::from_secs(1);
+pub(in crate::gc) const LISTED_TIME_MARGIN: Duration = Duration::from_secs(1);
 
 /// The times that one collection decides by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct Folded {
     pub is_suspect: bool,
     /// Artifacts that ever had a lease.
     leased: HashSet<ArtifactId>,
+    /// When records were written, where they do not say it themselves.
+    written: BTreeMap<u64, Timestamp>,
 }
 
 impl Folded {
@@ -63,9 +66,34 @@ impl Folded {
         Self {
             leased: leased.collect(),
             is_suspect: state.is_suspect() || has_conflict,
+            written: BTreeMap::new(),
             state,
         }
     }
+
+    /// Adds when records were written, by the store's clock: those of [`untimed_references`].
+    #[must_use]
+    pub fn with_written(self, written: BTreeMap<u64, Timestamp>) -> Self {
+        Self { written, ..self }
+    }
+
+    /// Returns when an artifact was last referred to, as far as that can be told: at most
+    /// [`AS_OF_MARGIN`] later.
+    pub fn referred_at(&self, reference: &Reference) -> Option<Timestamp> {
+        let written = || self.written.get(&reference.seq).copied();
+        reference.as_of.or_else(written)
+    }
+}
+
+/// Returns the records that hold the last reference to an artifact that may go, and do not say when that
+/// was: their writers had seen no date of the store.
+pub fn untimed_references(state: &State) -> BTreeSet<u64> {
+    let may_go = state.artifacts().filter(|(artifact_id, record)| {
+        record.status == ArtifactStatus::Live && !state.is_protected(*artifact_id)
+    });
+    let references = may_go.filter_map(|(_, record)| record.last_reference);
+    let untimed = references.filter(|reference| reference.as_of.is_none());
+    untimed.map(|reference| reference.seq).collect()
 }
 
 /// What is known of a session's journal.
@@ -232,7 +260,7 @@ fn unprotected(
 ) -> Judged {
     let had_lease = folded.leased.contains(&artifact_id);
     if let Some(reference) = record.and_then(|record| record.last_reference) {
-        let Some(as_of) = reference.as_of else {
+        let Some(as_of) = folded.referred_at(&reference) else {
             return Judged::Is(Status::RetainedRecent, Reason::ReferenceTimeUnknown);
         };
         let margin = AS_OF_MARGIN.saturating_add(LISTED_TIME_MARGIN);
@@ -280,4 +308,4 @@ pub fn judge_unseen<'a>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::gc) mod tests;

@@ -1,5 +1,6 @@
 //! What a collection works with.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +11,13 @@ use crate::artifact::library::Library;
 use crate::artifact::manifest::{ManifestEntry, ManifestFormatError};
 use crate::artifact::session::{SessionError, Sessions};
 use crate::clock::SharedClock;
-use crate::gc::classify::{Folded, JournalView};
+use crate::gc::classify::{Folded, JournalView, ManifestState, untimed_references};
 use crate::gc::status::{Reason, Status};
 use crate::gc::store_clock::{self, ClockError};
 use crate::ids::{ArtifactRef, SessionId, SessionKey, SharedIds, Tenant};
 use crate::lease::journals::Journals;
 use crate::lease::open::{self, OpenError};
+use crate::lease::state::State;
 use crate::store::keys::KeySpace;
 use crate::store::register::{Register, read_register};
 use crate::store::{SharedStore, StoreError, StoreErrorKind};
@@ -98,7 +100,8 @@ impl Collector {
         store_clock::read(&*self.store, &self.keys, &*self.clock, &*self.ids).await
     }
 
-    pub(in crate::gc) fn fresh_id(&self) -> Uuid {
+    /// Returns a fresh name of a plan.
+    pub fn fresh_id(&self) -> Uuid {
         self.ids.uuid(self.clock.now())
     }
 
@@ -118,6 +121,25 @@ impl Collector {
             }
             Ok(entry) => Stands::Entry(Box::new(entry), found),
             Err(error) => Stands::Unreadable(error),
+        })
+    }
+
+    /// Says what stands at a manifest's key, as far as judging needs it.
+    pub(in crate::gc) async fn manifest_state(
+        &self,
+        tenant: &Tenant,
+        artifact: &ArtifactRef,
+    ) -> Result<ManifestState, StoreError> {
+        Ok(match self.read_manifest(tenant, artifact).await {
+            Ok(Stands::Nothing) => ManifestState::Absent,
+            Ok(Stands::Entry(entry, _)) => match *entry {
+                ManifestEntry::Live(_) => ManifestState::Live,
+                ManifestEntry::Tombstone(_) => ManifestState::Tombstone,
+            },
+            Ok(Stands::Unreadable(_)) => ManifestState::Unreadable,
+            // Of one key: it is kept and reported, as what this version cannot read.
+            Err(error) if error.is(StoreErrorKind::Denied) => ManifestState::Unreadable,
+            Err(error) => return Err(error),
         })
     }
 
@@ -169,14 +191,43 @@ impl Collector {
         match open::open(&site).await {
             Ok(opened) => {
                 let state = Arc::clone(opened.chain.state());
+                let written = self.written(tenant, session_key, &state).await?;
+                let folded = Folded::new(state, site.has_conflict()).with_written(written);
                 Ok(SessionJournal {
-                    view: JournalView::Folded(Folded::new(state, site.has_conflict())),
+                    view: JournalView::Folded(folded),
                     session: Some(session),
                     as_of_seq: opened.chain.next_seq(),
                 })
             }
             Err(error) => Ok(unusable(why_unusable(error)?)),
         }
+    }
+}
+
+impl Collector {
+    /// Asks the store when those records were written that do not say it themselves. Records are written
+    /// once, so the store's time of one is never earlier than the reference in it.
+    ///
+    /// # Errors
+    /// The store's; a record that is not there has no time.
+    pub(in crate::gc) async fn written(
+        &self,
+        tenant: &Tenant,
+        session_key: &SessionKey,
+        state: &State,
+    ) -> Result<BTreeMap<u64, Timestamp>, StoreError> {
+        let mut written = BTreeMap::new();
+        for seq in untimed_references(state) {
+            let key = self.keys.journal_record(tenant, session_key, seq);
+            match self.store.head(&key).await {
+                Ok(head) => {
+                    written.insert(seq, head.meta.last_modified);
+                }
+                Err(error) if error.is(StoreErrorKind::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(written)
     }
 }
 

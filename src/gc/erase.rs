@@ -5,6 +5,10 @@
 //! condemned is rolled forward, and the free end of the chain says `erased`, so that a later save of the
 //! same output is told so. It answers success only when every tombstone was seen, and every body and
 //! older version was deleted and acknowledged. Nothing goes while a lease protects any of it.
+//!
+//! A journal whose chain is broken can neither refuse nor take an entry. There an administrator may force
+//! it: tombstones and deletes without the journal, leases or not. A journal that a newer version wrote is
+//! not broken, and whoever can read it may erase.
 
 use jiff::Timestamp;
 
@@ -80,12 +84,23 @@ impl EraseError {
     }
 }
 
+/// What an erasure may do about a journal that is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Force {
+    /// Refuse.
+    Refuse,
+    /// Go on without it.
+    WithoutBrokenJournal,
+}
+
 /// Everything that one erasure is about.
 struct Erasure<'a> {
     tenant: &'a Tenant,
     session_key: SessionKey,
     session: SessionId,
     now: Timestamp,
+    /// The journal is broken, and the administrator said to go on.
+    is_without_journal: bool,
 }
 
 impl Erasure<'_> {
@@ -107,6 +122,19 @@ impl Collector {
         tenant: &Tenant,
         artifact: &ArtifactRef,
     ) -> Result<Deletion, EraseError> {
+        self.erase_with(tenant, artifact, Force::Refuse).await
+    }
+
+    /// The same, with a word about a broken journal.
+    ///
+    /// # Errors
+    /// See [`EraseError`]; every step may be done again.
+    pub async fn erase_with(
+        &self,
+        tenant: &Tenant,
+        artifact: &ArtifactRef,
+        force: Force,
+    ) -> Result<Deletion, EraseError> {
         let (decision_id, facts) = match self.read_manifest(tenant, artifact).await? {
             Stands::Nothing => return Err(EraseError::NotFound),
             Stands::Unreadable(error) => return Err(EraseError::Unreadable(error.to_string())),
@@ -117,14 +145,23 @@ impl Collector {
         };
         let session_key = artifact.session_key;
         let session = self.session_of(tenant, &session_key).await?;
-        let erasure = Erasure {
+        let mut erasure = Erasure {
             tenant,
             session_key,
             session: session.map_err(|_| EraseError::SessionUnknown)?,
             now: self.store_date().await?,
+            is_without_journal: false,
         };
-        self.demand_unleased(&erasure, artifact, decision_id)
-            .await?;
+        let demanded = self.demand_unleased(&erasure, artifact, decision_id).await;
+        match demanded {
+            Err(EraseError::Open(error))
+                if force == Force::WithoutBrokenJournal && is_broken(&error) =>
+            {
+                tracing::warn!(artifact = %artifact, "erased by force, without the journal: {error}");
+                erasure.is_without_journal = true;
+            }
+            other => other?,
+        }
         let erased = self.erase_one(&erasure, artifact).await?;
         if let Some(decision_id) = decision_id {
             self.close_chain(&erasure, artifact, decision_id).await?;
@@ -268,9 +305,15 @@ impl Collector {
                 }
             }
         };
+        let (tenant, session) = (erasure.tenant, &erasure.session);
+        if erasure.is_without_journal {
+            let (why, now) = (CondemnReason::Erased, erasure.now);
+            let condemned = condemned_of(&manifest.0, &manifest.1, why, now);
+            self.bury(tenant, artifact, &condemned).await?;
+            return Ok(Some(tombstone_of(&condemned).deletion()));
+        }
         let condemned = self.condemn_now(erasure, &manifest.0, &manifest.1).await?;
         let facts = tombstone_of(&condemned).deletion();
-        let (tenant, session) = (erasure.tenant, &erasure.session);
         match self
             .sweep_condemned(tenant, session, artifact, &condemned)
             .await
@@ -317,6 +360,14 @@ impl Collector {
             // Deleted already, and its manifest still seen: the sweep writes the tombstone again.
             Some(ArtifactStatus::Live | ArtifactStatus::Deleted(_)) | None => condemned,
         })
+    }
+}
+
+/// Returns whether a chain is broken: an entry or a version that this version does not know is not.
+fn is_broken(error: &OpenError) -> bool {
+    match error {
+        OpenError::Store(_) => false,
+        OpenError::Broken { .. } | OpenError::Gap { .. } => !error.is_unsupported(),
     }
 }
 

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::digest::Sha256Digest;
 use crate::gc::inventory::Seen;
 use crate::gc::policy::GcPolicy;
+use crate::gc::report::ReportLine;
 use crate::gc::selection::Aged;
 use crate::gc::status::{Counts, Reason};
 use crate::ids::{ArtifactId, SessionId, SessionKey, Tenant};
@@ -67,6 +68,8 @@ pub struct Plan {
     pub is_partial: bool,
     /// Multipart uploads to abort.
     pub uploads: Vec<StaleUpload>,
+    /// What somebody should look at, the first hundred of it.
+    pub alarms: Vec<ReportLine>,
     /// The parts, in order.
     pub parts: Vec<PartRef>,
 }

@@ -4,33 +4,35 @@
 //! session, and the candidates that the plan will hold. Nothing is written but the plan itself, its
 //! root last.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use uuid::Uuid;
 
-use crate::artifact::manifest::ManifestEntry;
 use crate::digest::Sha256Digest;
-use crate::gc::classify::{Cutoff, JournalView, Judged, ManifestState, judge, judge_unseen};
-use crate::gc::collector::{Collector, SessionJournal, Stands};
+use crate::gc::classify::{Cutoff, JournalView, Judged, judge, judge_unseen};
+use crate::gc::collector::{Collector, SessionJournal};
 use crate::gc::inventory::Pair;
-use crate::gc::plan::{
-    Anchor, Candidate, PLAN_VERSION, PartRef, Placed, Plan, PlanPart, PlanSession, Scope,
-    StaleUpload, cut_into_parts,
-};
+use crate::gc::plan::{Candidate, Placed, Plan, PlanSession, Scope, StaleUpload};
+use crate::gc::planner::session::Current;
+use crate::gc::planner::write::session_of;
 use crate::gc::policy::GcPolicy;
 use crate::gc::report::ReportLine;
-use crate::gc::selection::{Selected, Selection};
-use crate::gc::status::{Counts, Reason, Status, Tally};
+use crate::gc::selection::Selection;
+use crate::gc::status::{Counts, Reason, Status};
 use crate::gc::store_clock::ClockError;
+use crate::gc::usage::UsageTally;
 use crate::gc::walk::{Found, Walk, WalkError};
-use crate::ids::{ArtifactId, ArtifactRef, SessionKey, Tenant};
+use crate::ids::{ArtifactRef, SessionKey, Tenant};
 use crate::lease::fold::has_expired;
-use crate::lease::state::Phase;
-use crate::limits::{
-    GC_ABANDONED_UPLOAD, GC_PLAN_CANDIDATES, GC_PLAN_UPLOADS, GC_SHORT_TIMES_ARTIFACTS,
-};
-use crate::store::register::{DecideError, Decision, decide};
-use crate::store::{ListRequest, StoreError, StoreErrorKind, paging};
+use crate::lease::state::{Lease, Phase};
+use crate::limits::{GC_EXAMPLES, GC_PLAN_CANDIDATES, GC_SHORT_TIMES_ARTIFACTS};
+use crate::store::StoreError;
+use crate::store::register::DecideError;
+
+mod session;
+mod uploads;
+pub(in crate::gc) mod write;
 
 /// Alarms that a plan's maker is shown one by one; all of them are counted.
 const SHOWN_ALARMS: usize = 100;
@@ -77,6 +79,9 @@ impl PlanError {
     }
 }
 
+/// The first few artifacts of each status and reason.
+pub type Examples = BTreeMap<(Status, Reason), Vec<ReportLine>>;
+
 /// A plan that was made.
 #[derive(Debug)]
 pub struct Planned {
@@ -84,8 +89,8 @@ pub struct Planned {
     pub plan: Plan,
     /// The SHA-256 of the root: whoever applies the plan gives it.
     pub sha256: Sha256Digest,
-    /// What somebody should look at, the first hundred of it.
-    pub alarms: Vec<ReportLine>,
+    /// Some of what is kept, by status and reason.
+    pub examples: Examples,
     /// The candidates, by name.
     pub candidates: Vec<Placed>,
 }
@@ -96,8 +101,23 @@ impl Collector {
     /// # Errors
     /// See [`PlanError`].
     pub async fn plan(&self, scope: &Scope, policy: &GcPolicy) -> Result<Planned, PlanError> {
+        self.plan_as(self.fresh_id(), scope, policy).await
+    }
+
+    /// Makes a plan of this name, which nothing else has.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub async fn plan_as(
+        &self,
+        plan_id: Uuid,
+        scope: &Scope,
+        policy: &GcPolicy,
+    ) -> Result<Planned, PlanError> {
         let now = self.store_date().await?;
-        let mut planning = Planning::new(self, policy, now);
+        let mut planning = Planning::new(self, policy, plan_id, now);
+        // Of a part of the store it would say nothing of the rest.
+        planning.usage = (*scope == Scope::All).then(UsageTally::default);
         match scope {
             Scope::All => {
                 for tenant in planning.tenants().await? {
@@ -133,47 +153,14 @@ struct Planning<'a> {
     is_partial: bool,
     uploads: Vec<StaleUpload>,
     alarms: Vec<ReportLine>,
-}
-
-/// The session that the walk is in.
-struct Current {
-    tenant: Tenant,
-    session_key: SessionKey,
-    journal: Option<SessionJournal>,
-    anchor: Option<Arc<Anchor>>,
-    seen: Vec<ArtifactId>,
-    pending: Vec<ArtifactId>,
-}
-
-impl Current {
-    fn new(tenant: &Tenant, session_key: SessionKey) -> Self {
-        Self {
-            tenant: tenant.clone(),
-            session_key,
-            journal: None,
-            anchor: None,
-            seen: Vec::new(),
-            pending: Vec::new(),
-        }
-    }
-
-    /// Returns the session as candidates keep it, the same for all of them.
-    fn anchor(&mut self) -> Arc<Anchor> {
-        let journal = self.journal.as_ref();
-        let anchor = self.anchor.get_or_insert_with(|| {
-            Arc::new(Anchor {
-                tenant: self.tenant.clone(),
-                session_key: self.session_key,
-                session: journal.and_then(|journal| journal.session.clone()),
-                as_of_seq: journal.map_or(0, |journal| journal.as_of_seq),
-            })
-        });
-        Arc::clone(anchor)
-    }
+    examples: Examples,
+    plan_id: Uuid,
+    /// What counts for quotas; none where the plan is not of everything.
+    usage: Option<UsageTally>,
 }
 
 impl<'a> Planning<'a> {
-    fn new(collector: &'a Collector, policy: &'a GcPolicy, now: Timestamp) -> Self {
+    fn new(collector: &'a Collector, policy: &'a GcPolicy, plan_id: Uuid, now: Timestamp) -> Self {
         Self {
             collector,
             policy,
@@ -190,34 +177,18 @@ impl<'a> Planning<'a> {
             is_partial: false,
             uploads: Vec::new(),
             alarms: Vec::new(),
+            examples: Examples::new(),
+            plan_id,
+            usage: None,
         }
     }
 
     /// Lists the tenants; what stands among them and is none is counted and left alone.
     async fn tenants(&mut self) -> Result<Vec<Tenant>, PlanError> {
-        let prefix = self.collector.keys.tenants();
-        let request = ListRequest {
-            prefix: prefix.clone(),
-            delimiter: Some('/'),
-            ..ListRequest::default()
-        };
-        let mut pages = paging::list(&*self.collector.store, request);
-        let mut tenants = Vec::new();
-        while let Some(page) = pages.next_page().await? {
-            for listed in page.objects {
-                let (status, reason) = (Status::RetainedUnknown, Reason::KeyNotOwned);
-                self.counts.add(status, reason, listed.size_bytes);
-            }
-            for common in page.common_prefixes {
-                let name = common.strip_prefix(&prefix);
-                let name = name.and_then(|name| name.strip_suffix('/'));
-                match name.and_then(|name| name.parse().ok()) {
-                    Some(tenant) => tenants.push(tenant),
-                    None => self
-                        .counts
-                        .add(Status::RetainedUnknown, Reason::KeyNotOwned, 0),
-                }
-            }
+        let (tenants, others) = self.collector.tenants_and_others().await?;
+        for size_bytes in others {
+            let (status, reason) = (Status::RetainedUnknown, Reason::KeyNotOwned);
+            self.counts.add(status, reason, size_bytes);
         }
         Ok(tenants)
     }
@@ -272,7 +243,11 @@ impl<'a> Planning<'a> {
                     session.journal = Some(opened.await?);
                 }
                 Judged::NeedsManifest => {
-                    manifest = Some(self.manifest_state(&session.tenant, &pair.artifact).await?);
+                    manifest = Some(
+                        self.collector
+                            .manifest_state(&session.tenant, &pair.artifact)
+                            .await?,
+                    );
                 }
                 Judged::Finished => {
                     self.tombstones += 1;
@@ -285,6 +260,9 @@ impl<'a> Planning<'a> {
         let is_whole = pair.manifest.is_some() && pair.body.is_some();
         if is_whole && status != Status::PendingDelete {
             self.live += 1;
+            if let Some(usage) = &mut self.usage {
+                usage.add(&session.tenant, session.session_key, pair.body_bytes());
+            }
         }
         match (status, pair.body.clone()) {
             (Status::PlannedDelete, Some(body)) => self.selection.add(Placed {
@@ -308,29 +286,15 @@ impl<'a> Planning<'a> {
         if status == Status::PendingDelete {
             session.pending.push(pair.artifact.artifact_id);
         }
+        let verdict = (status, reason);
+        let line = || ReportLine::new(&session.tenant, pair.artifact, verdict, bytes);
         if status.is_alarm() && self.alarms.len() < SHOWN_ALARMS {
-            let verdict = (status, reason);
-            let line = ReportLine::new(&session.tenant, pair.artifact, verdict, bytes);
-            self.alarms.push(line);
+            self.alarms.push(line());
         }
-    }
-
-    async fn manifest_state(
-        &self,
-        tenant: &Tenant,
-        artifact: &ArtifactRef,
-    ) -> Result<ManifestState, PlanError> {
-        Ok(match self.collector.read_manifest(tenant, artifact).await {
-            Ok(Stands::Nothing) => ManifestState::Absent,
-            Ok(Stands::Entry(entry, _)) => match *entry {
-                ManifestEntry::Live(_) => ManifestState::Live,
-                ManifestEntry::Tombstone(_) => ManifestState::Tombstone,
-            },
-            Ok(Stands::Unreadable(_)) => ManifestState::Unreadable,
-            // Of one key: it is kept and reported, as what this version cannot read.
-            Err(error) if error.is(StoreErrorKind::Denied) => ManifestState::Unreadable,
-            Err(error) => return Err(error.into()),
-        })
+        let examples = self.examples.entry(verdict).or_default();
+        if examples.len() < GC_EXAMPLES {
+            examples.push(line());
+        }
     }
 
     /// Reports what the journal knows of artifacts that the listings did not show, and keeps what has to
@@ -339,6 +303,9 @@ impl<'a> Planning<'a> {
         let Some(mut session) = session else {
             return Ok(());
         };
+        if let Some(usage) = &mut self.usage {
+            usage.write_full_part(self.collector, self.plan_id).await?;
+        }
         let mut has_expired_leases = false;
         if let Some(SessionJournal {
             view: JournalView::Folded(folded),
@@ -346,7 +313,7 @@ impl<'a> Planning<'a> {
         }) = &session.journal
         {
             let now = self.cutoff.now;
-            let is_over = |lease: &crate::lease::state::Lease| {
+            let is_over = |lease: &Lease| {
                 lease.phase == Phase::Committed && has_expired(lease.retain_until, now)
             };
             has_expired_leases = !folded.is_suspect && folded.state.leases().any(is_over);
@@ -379,161 +346,4 @@ impl<'a> Planning<'a> {
         }
         Ok(())
     }
-
-    /// Finds multipart uploads that nobody will finish: listed for the whole bucket and filtered here,
-    /// since several servers filter wrongly.
-    async fn uploads(&mut self, scope: &Scope) -> Result<(), PlanError> {
-        let mut pages = paging::list_uploads(&*self.collector.store);
-        loop {
-            let page = match pages.next_page().await {
-                Ok(Some(page)) => page,
-                Ok(None) => return Ok(()),
-                Err(error) if error.is(StoreErrorKind::NotImplemented) => return Ok(()),
-                Err(error) if error.is(StoreErrorKind::Denied) => {
-                    self.counts.add(Status::Denied, Reason::StaleUpload, 0);
-                    return Ok(());
-                }
-                Err(error) => return Err(error.into()),
-            };
-            for upload in page.uploads {
-                let Some((tenant, artifact)) = self.collector.keys.artifact_of_body(&upload.key)
-                else {
-                    continue;
-                };
-                let is_in_scope = match scope {
-                    Scope::All => true,
-                    Scope::Tenant(only) => tenant == *only,
-                    Scope::Session {
-                        tenant: only,
-                        session,
-                    } => {
-                        tenant == *only && artifact.session_key == SessionKey::derive(only, session)
-                    }
-                };
-                let margin = std::time::Duration::from_secs(1);
-                let is_stale = upload.initiated.filter(|initiated| {
-                    self.cutoff
-                        .is_older(*initiated, margin, GC_ABANDONED_UPLOAD)
-                });
-                match is_stale {
-                    Some(initiated) if is_in_scope => {
-                        if self.uploads.len() == GC_PLAN_UPLOADS {
-                            self.is_partial = true;
-                            return Ok(());
-                        }
-                        self.counts
-                            .add(Status::PlannedDelete, Reason::StaleUpload, 0);
-                        self.uploads.push(StaleUpload {
-                            key: upload.key,
-                            upload_id: upload.upload_id,
-                            initiated,
-                        });
-                    }
-                    Some(_) | None => {}
-                }
-            }
-        }
-    }
-
-    async fn write(mut self, scope: &Scope) -> Result<Planned, PlanError> {
-        let selected = self.selection.finish(self.policy, self.live);
-        let is_partial = self.is_partial || selected.is_partial();
-        for (reason, left) in selected.left() {
-            self.counts.add_all(Status::RetainedLimit, reason, left);
-        }
-        let Selected { taken, .. } = selected;
-        for placed in &taken {
-            let tally = Tally {
-                count: 1,
-                bytes: placed.candidate.body.size_bytes,
-            };
-            let reason = placed.candidate.reason;
-            self.counts.add_all(Status::PlannedDelete, reason, tally);
-        }
-        let sessions = gather(&taken, self.unfinished);
-        let plan_id = self.collector.fresh_id();
-        let mut parts = Vec::new();
-        for (part, sessions) in (0..).zip(cut_into_parts(sessions)) {
-            let candidates = sessions
-                .iter()
-                .map(|session| session.candidates.len() as u64);
-            let candidates = candidates.sum();
-            let part_object = PlanPart {
-                v: PLAN_VERSION,
-                plan_id,
-                part,
-                sessions,
-            };
-            let key = self.collector.keys.gc_plan_part(&plan_id, part);
-            let sha256 = create(self.collector, &key, part_object.encode()).await?;
-            parts.push(PartRef { sha256, candidates });
-        }
-        let plan = Plan {
-            v: PLAN_VERSION,
-            plan_id,
-            root: self.collector.keys.root(),
-            scope: scope.clone(),
-            server_date: self.cutoff.now,
-            policy: *self.policy,
-            counts: self.counts,
-            live: self.live,
-            tombstones: self.tombstones,
-            is_partial,
-            uploads: self.uploads,
-            parts,
-        };
-        let key = self.collector.keys.gc_plan(&plan_id);
-        let sha256 = create(self.collector, &key, plan.encode()).await?;
-        Ok(Planned {
-            plan,
-            sha256,
-            alarms: self.alarms,
-            candidates: taken,
-        })
-    }
-}
-
-async fn create(
-    collector: &Collector,
-    key: &crate::store::keys::Key,
-    bytes: Vec<u8>,
-) -> Result<Sha256Digest, PlanError> {
-    let sha256 = Sha256Digest::of(&bytes);
-    match decide(&*collector.store, key, &bytes.into()).await? {
-        Decision::Won(_) => Ok(sha256),
-        Decision::Lost(_) => Err(PlanError::NameTaken),
-    }
-}
-
-fn session_of(anchor: &Anchor) -> PlanSession {
-    PlanSession {
-        tenant: anchor.tenant.clone(),
-        session_key: anchor.session_key,
-        session: anchor.session.clone(),
-        as_of_seq: anchor.as_of_seq,
-        candidates: Vec::new(),
-        pending: Vec::new(),
-        has_expired_leases: false,
-    }
-}
-
-/// Puts the candidates, in order, and what has to be finished, in order, together by session.
-fn gather(taken: &[Placed], unfinished: Vec<PlanSession>) -> Vec<PlanSession> {
-    let of_candidates = taken.iter().map(|placed| PlanSession {
-        candidates: vec![placed.candidate.clone()],
-        ..session_of(&placed.anchor)
-    });
-    let mut sessions: Vec<PlanSession> = of_candidates.chain(unfinished).collect();
-    let name = |session: &PlanSession| (session.tenant.clone(), session.session_key);
-    sessions.sort_by_key(name);
-    sessions.dedup_by(|next, first| {
-        let is_same = name(next) == name(first);
-        if is_same {
-            first.candidates.append(&mut next.candidates);
-            first.pending.append(&mut next.pending);
-            first.has_expired_leases |= next.has_expired_leases;
-        }
-        is_same
-    });
-    sessions
 }

@@ -42,6 +42,7 @@ pub struct Report {
 
 /// One artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ReportLine {
     /// Its tenant.
     pub tenant: Tenant,

@@ -1,23 +1,28 @@
-//! One scheduled collection: apply the newest plan that is old enough, then make a new one.
+//! One scheduled collection: finish what earlier runs left, apply the newest plan that is old enough,
+//! remove what collections left about themselves, then make a new plan.
 //!
-//! An artifact is so seen by two runs before it goes. Applying a plan also finishes whatever earlier runs
-//! left in its sessions.
+//! An artifact is so seen by two runs before it goes.
 
 use uuid::Uuid;
 
 use crate::digest::Sha256Digest;
 use crate::gc::apply::ApplyError;
 use crate::gc::collector::Collector;
+use crate::gc::expiry::Expired;
 use crate::gc::plan::{Plan, PlanRefusal, Scope};
 use crate::gc::planner::{PlanError, Planned};
 use crate::gc::policy::GcPolicy;
 use crate::gc::report::Report;
+use crate::gc::unfinished::{Finished, UnfinishedError};
 use crate::store::register::read_register;
 use crate::store::{ListRequest, StoreError, paging};
 
 /// A run ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
+    /// What earlier runs left was not looked at, or old plans and reports were not.
+    #[error(transparent)]
+    Unfinished(#[from] UnfinishedError),
     /// The plan of an earlier run was not applied.
     #[error("the plan of an earlier run: {0}")]
     Apply(#[from] ApplyError),
@@ -33,6 +38,7 @@ impl RunError {
     /// Returns whether a safety check refused, rather than something failing.
     pub const fn is_refusal(&self) -> bool {
         match self {
+            Self::Unfinished(error) => error.is_refusal(),
             Self::Apply(error) => error.is_refusal(),
             Self::Plan(error) => error.is_refusal(),
             Self::Store(_) => false,
@@ -43,18 +49,24 @@ impl RunError {
 /// What a run did.
 #[derive(Debug)]
 pub struct Ran {
+    /// What was left by any earlier run.
+    pub finished: Finished,
     /// The application of an earlier run's plan, where one was old enough.
     pub report: Option<Report>,
+    /// Old plans, reports and probes that went.
+    pub expired: Expired,
     /// The new plan.
     pub planned: Planned,
 }
 
 impl Collector {
-    /// Applies the newest plan that may be applied, unless it was, and makes a new one.
+    /// Finishes what earlier runs left, applies the newest plan that may be applied, unless it was, and
+    /// makes a new one.
     ///
     /// # Errors
     /// See [`RunError`].
     pub async fn run(&self, scope: &Scope, policy: &GcPolicy) -> Result<Ran, RunError> {
+        let finished = self.finish(scope, policy.settle_seconds).await?;
         let mut report = None;
         for plan_id in self.plan_ids().await?.into_iter().rev() {
             let Some(sha256) = self.own_plan(plan_id, scope).await? else {
@@ -77,8 +89,14 @@ impl Collector {
                 Err(error) => return Err(error.into()),
             }
         }
+        let expired = self.expire().await?;
         let planned = self.plan(scope, policy).await?;
-        Ok(Ran { report, planned })
+        Ok(Ran {
+            finished,
+            report,
+            expired,
+            planned,
+        })
     }
 
     /// Returns the names of all plans, oldest first.
@@ -102,22 +120,32 @@ impl Collector {
         Ok(ids)
     }
 
-    /// Returns the digest of a plan of this scope as it stands; `None` for any other, or one whose root
-    /// is not there. A job that applies its own earlier plans has nobody who kept the digest for it.
-    async fn own_plan(
+    /// Returns a plan as it stands, with its digest; `None` where its root is not there, or is none that
+    /// this version reads. For those who show a plan, and for a job that applies its own earlier plans:
+    /// nobody kept the digest for it.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn stored_plan(
         &self,
         plan_id: Uuid,
-        scope: &Scope,
-    ) -> Result<Option<Sha256Digest>, StoreError> {
+    ) -> Result<Option<(Plan, Sha256Digest)>, StoreError> {
         let Some(found) = read_register(&*self.store, &self.keys.gc_plan(&plan_id)).await? else {
             return Ok(None);
         };
         let sha256 = Sha256Digest::of(&found.bytes);
         let plan = Plan::decode(&found.bytes, &sha256, plan_id, &self.keys.root());
-        Ok(plan
-            .ok()
-            .filter(|plan| plan.scope == *scope)
-            .map(|_| sha256))
+        Ok(plan.ok().map(|plan| (plan, sha256)))
+    }
+
+    async fn own_plan(
+        &self,
+        plan_id: Uuid,
+        scope: &Scope,
+    ) -> Result<Option<Sha256Digest>, StoreError> {
+        let stored = self.stored_plan(plan_id).await?;
+        let own = stored.filter(|(plan, _)| plan.scope == *scope);
+        Ok(own.map(|(_, sha256)| sha256))
     }
 
     async fn has_report(&self, plan_id: Uuid) -> Result<bool, StoreError> {

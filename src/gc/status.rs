@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::lease::canonical::MAX_INTEGER;
 
 macro_rules! names {
-    ($(#[$doc:meta])* $name:ident { $( $(#[$variant_doc:meta])* $variant:ident = $text:literal ),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $( #[doc = $meaning:literal] $variant:ident = $text:literal ),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum $name {
-            $( $(#[$variant_doc])* #[serde(rename = $text)] $variant, )+
+            $( #[doc = $meaning] #[serde(rename = $text)] $variant, )+
         }
 
         impl $name {
@@ -24,6 +24,12 @@ macro_rules! names {
             /// Returns the name on the wire, stable for ever.
             pub const fn as_str(self) -> &'static str {
                 match self { $( Self::$variant => $text, )+ }
+            }
+
+            /// Returns what it says, in a sentence.
+            pub fn meaning(self) -> &'static str {
+                let sentence = match self { $( Self::$variant => $meaning, )+ };
+                sentence.trim_start()
             }
         }
 

@@ -72,15 +72,30 @@ impl Collector {
         artifact: &ArtifactRef,
         condemned: &Condemned,
     ) -> Result<Swept, SweepError> {
-        self.entomb(tenant, artifact, condemned).await?;
-        let difference = self.difference(tenant, artifact, condemned).await;
-        let outcome = self.remove_beside_tombstone(tenant, artifact).await?;
+        let swept = self.bury(tenant, artifact, condemned).await?;
+        let outcome = swept.outcome;
         let artifact_id = artifact.artifact_id;
         let deleted = Operation::Delete {
             artifact_id,
             outcome,
         };
         self.journals.submit(tenant, session, deleted).await?;
+        Ok(swept)
+    }
+
+    /// Puts the tombstone there and removes what stands beside it, without a word to the journal.
+    ///
+    /// # Errors
+    /// See [`SweepError`].
+    pub(in crate::gc) async fn bury(
+        &self,
+        tenant: &Tenant,
+        artifact: &ArtifactRef,
+        condemned: &Condemned,
+    ) -> Result<Swept, SweepError> {
+        self.entomb(tenant, artifact, condemned).await?;
+        let difference = self.difference(tenant, artifact, condemned).await;
+        let outcome = self.remove_beside_tombstone(tenant, artifact).await?;
         Ok(Swept {
             outcome,
             difference,

@@ -1,6 +1,8 @@
 //! Reading the two listings of a tenant side by side.
 
+use crate::gc::collector::Collector;
 use crate::gc::inventory::{Inventory, InventoryError, Pair, Side, Step};
+use crate::ids::Tenant;
 use crate::store::paging::{self, Pages};
 use crate::store::{ListPage, ListRequest, ObjectStore, StoreError};
 
@@ -75,5 +77,45 @@ impl<'a> Walk<'a> {
                 }
             }
         }
+    }
+}
+
+impl Collector {
+    /// Lists the tenants; what stands among them and is none is passed over.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(in crate::gc) async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
+        let (tenants, _) = self.tenants_and_others().await?;
+        Ok(tenants)
+    }
+
+    /// Lists the tenants, and the sizes of what stands among them and is none.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(in crate::gc) async fn tenants_and_others(
+        &self,
+    ) -> Result<(Vec<Tenant>, Vec<u64>), StoreError> {
+        let prefix = self.keys.tenants();
+        let request = ListRequest {
+            prefix: prefix.clone(),
+            delimiter: Some('/'),
+            ..ListRequest::default()
+        };
+        let mut pages = paging::list(&*self.store, request);
+        let (mut tenants, mut others) = (Vec::new(), Vec::new());
+        while let Some(page) = pages.next_page().await? {
+            others.extend(page.objects.into_iter().map(|listed| listed.size_bytes));
+            for common in page.common_prefixes {
+                let name = common.strip_prefix(&prefix);
+                let name = name.and_then(|name| name.strip_suffix('/'));
+                match name.and_then(|name| name.parse().ok()) {
+                    Some(tenant) => tenants.push(tenant),
+                    None => others.push(0),
+                }
+            }
+        }
+        Ok((tenants, others))
     }
 }

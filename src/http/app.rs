@@ -3,14 +3,13 @@
 //! No handler depends on a socket, so that the command line calls the same router in its own process
 //! (`tower::ServiceExt::oneshot`) when it works straight on a store.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::Router;
 use axum::http::Method;
 use axum::middleware::from_fn_with_state;
+use axum::{Extension, Router};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -18,9 +17,13 @@ use crate::artifact::hint::RetrievalMeans;
 use crate::artifact::library::Library;
 use crate::auth::Authenticator;
 use crate::gc::collector::{Collector, Fence};
+use crate::gc::policy::PolicySettings;
 use crate::http::audit::AuditSink;
+use crate::http::failed_access::FailedAccess;
+use crate::http::gc::jobs::Jobs;
+use crate::http::gc::{plans, reports};
 use crate::http::host_policy::{HostPolicy, refuse_foreign};
-use crate::http::lease::{change, hold, list as leases, prepare};
+use crate::http::lease::{change, hold, list as leases, prepare, reconcile};
 use crate::http::metrics::Metrics;
 use crate::http::operation::Operation;
 use crate::http::rate_limit::RequestLimits;
@@ -29,15 +32,13 @@ use crate::http::readiness::{NotReady, StoreHealth};
 use crate::http::request_id::RequestIds;
 use crate::http::route::{Guard, Route};
 use crate::http::{
-    bytes, erase, finish, grep, health, journal, lines, list, measure, outline, refused_body,
+    bytes, erase, finish, grep, health, journal, lines, list, mcp, measure, outline, refused_body,
     results, save, stat, turns, with_fallbacks,
 };
 use crate::ids::Tenant;
-use crate::lease::entry::OwnerMode;
 use crate::lease::journals::Journals;
-use crate::lease::leases::{LeaseOptions, Leases};
-use crate::lease::names::OwnerName;
-use crate::limits::MAX_CONCURRENT_WALKS;
+use crate::lease::leases::{LeaseOptions, Leases, Owners};
+use crate::limits::{MAX_CONCURRENT_MCP_CALLS, MAX_CONCURRENT_WALKS};
 use crate::policy::profiles::Profiles;
 
 /// The paths of this service.
@@ -78,6 +79,8 @@ pub mod path {
     pub const RELEASE: &str = "/v1/sessions/{session}/leases/{txn}/release";
     /// The owner keeps them longer.
     pub const EXTEND: &str = "/v1/sessions/{session}/leases/{txn}/extend";
+    /// Finds out what became of it.
+    pub const RECONCILE: &str = "/v1/sessions/{session}/leases/{txn}/reconcile";
     /// Makes an unknown outcome final.
     pub const RESOLVE: &str = "/v1/sessions/{session}/leases/{txn}/resolve";
     /// Where a session's journal ends.
@@ -86,6 +89,16 @@ pub mod path {
     pub const VERIFY_JOURNAL: &str = "/v1/sessions/{session}/journal/verify";
     /// Ends its being suspect.
     pub const CLEAR_JOURNAL: &str = "/v1/sessions/{session}/journal/clear";
+    /// Makes a plan of what may go.
+    pub const GC_PLANS: &str = "/v1/gc/plans";
+    /// One plan.
+    pub const GC_PLAN: &str = "/v1/gc/plans/{id}";
+    /// Deletes what it proposes.
+    pub const GC_APPLY: &str = "/v1/gc/plans/{id}/apply";
+    /// What that did.
+    pub const GC_REPORT: &str = "/v1/gc/reports/{id}";
+    /// The tools of the Model Context Protocol.
+    pub const MCP: &str = "/mcp";
     /// Whether the process runs.
     pub const LIVEZ: &str = "/livez";
     /// The same, under the name that some platforms ask for.
@@ -127,10 +140,16 @@ fn routes(state: &AppState) -> Vec<Route> {
         at(path::ABORT).post(Operation::Abort, change::abort),
         at(path::RELEASE).post(Operation::Release, change::release),
         at(path::EXTEND).post(Operation::Extend, change::extend),
+        at(path::RECONCILE).post(Operation::Reconcile, reconcile::reconcile),
         at(path::RESOLVE).post(Operation::Resolve, change::resolve),
         at(path::JOURNAL).get(Operation::Journal, journal::head),
         at(path::VERIFY_JOURNAL).post(Operation::VerifyJournal, journal::verify),
         at(path::CLEAR_JOURNAL).post(Operation::ClearJournal, journal::clear),
+        at(path::GC_PLANS).post(Operation::GcPlan, plans::make),
+        at(path::GC_PLAN).get(Operation::GcShowPlan, plans::show),
+        at(path::GC_APPLY).post(Operation::GcApply, plans::apply),
+        at(path::GC_REPORT).get(Operation::GcReport, reports::show),
+        at(path::MCP).post(Operation::Mcp, mcp::answer),
         at(path::LIVEZ).public(health::livez),
         at(path::HEALTHZ).public(health::livez),
         at(path::READYZ).public(health::readyz),
@@ -156,7 +175,10 @@ pub fn router(state: AppState, request_ids: RequestIds) -> Router {
             router.route(route.path, route.into_handlers())
         })
         .with_state(state.clone());
-    let router = with_fallbacks(router).layer(from_fn_with_state(state.clone(), refuse_foreign));
+    let tool_routes = mcp::ToolRoutes(with_fallbacks(router.clone()));
+    let router = with_fallbacks(router)
+        .layer(Extension(tool_routes))
+        .layer(from_fn_with_state(state.clone(), refuse_foreign));
     let drains = state.0.drains.clone();
     let metrics = state.metrics().clone();
     finish(router, request_ids)
@@ -179,8 +201,8 @@ pub struct CallerRules {
     pub host_policy: Option<HostPolicy>,
     /// Where a line about each of their operations goes.
     pub audit: Option<AuditSink>,
-    /// In which order each configured owner of leases publishes.
-    pub owners: BTreeMap<OwnerName, OwnerMode>,
+    /// The configured owners of leases.
+    pub owners: Owners,
 }
 
 impl CallerRules {
@@ -191,7 +213,7 @@ impl CallerRules {
             default_means,
             host_policy: None,
             audit: None,
-            owners: BTreeMap::new(),
+            owners: Owners::default(),
         }
     }
 }
@@ -209,12 +231,16 @@ struct Opened {
 struct Shared {
     opened: OnceLock<Opened>,
     walks: Semaphore,
+    mcp_calls: Semaphore,
     callers: CallerRules,
     is_draining: AtomicBool,
     store_health: StoreHealth,
     metrics: Metrics,
     request_limits: OnceLock<RequestLimits>,
+    failed_access: FailedAccess,
     drains: TaskTracker,
+    jobs: Jobs,
+    gc_settings: OnceLock<PolicySettings>,
     profiles: OnceLock<Profiles>,
 }
 
@@ -224,6 +250,22 @@ impl AppState {
         if self.0.profiles.set(profiles).is_err() {
             tracing::warn!("the service has profiles already; it keeps those");
         }
+    }
+
+    /// Sets times of collections that are asked for here; the first call counts.
+    pub fn collect_by(&self, settings: PolicySettings) {
+        if self.0.gc_settings.set(settings).is_err() {
+            tracing::warn!("the service has settings for collections already; it keeps those");
+        }
+    }
+
+    pub(crate) fn gc_settings(&self) -> PolicySettings {
+        *self.0.gc_settings.get_or_init(PolicySettings::default)
+    }
+
+    /// What goes on after its request is answered.
+    pub(crate) fn jobs(&self) -> &Jobs {
+        &self.0.jobs
     }
 
     pub(crate) fn profiles(&self) -> Profiles {
@@ -243,12 +285,16 @@ impl AppState {
         Self(Arc::new(Shared {
             opened: OnceLock::new(),
             walks: Semaphore::new(MAX_CONCURRENT_WALKS),
+            mcp_calls: Semaphore::new(MAX_CONCURRENT_MCP_CALLS),
             callers,
             is_draining: AtomicBool::new(false),
             store_health: StoreHealth::default(),
             metrics: Metrics::new(),
             request_limits: OnceLock::new(),
+            failed_access: FailedAccess::default(),
             drains: TaskTracker::new(),
+            jobs: Jobs::default(),
+            gc_settings: OnceLock::new(),
             profiles: OnceLock::new(),
         }))
     }
@@ -280,12 +326,18 @@ impl AppState {
     /// Gives the service its store, the journals there, and the strongest delete fence that the store was
     /// seen to honour; the first one stays.
     pub fn open_fenced(&self, library: Library, journals: Journals, fence: Fence) {
+        let collector = Collector::of(&library, journals.clone(), fence);
+        self.open_collected(library, journals, collector);
+    }
+
+    /// Gives the service its store, the journals there, and what erases and collects there, with credentials
+    /// of its own perhaps; the first one stays.
+    pub fn open_collected(&self, library: Library, journals: Journals, collector: Collector) {
         let options = LeaseOptions {
             is_read_only: library.options().is_read_only,
             owners: self.0.callers.owners.clone(),
         };
-        let leases = Leases::new(library.clone(), journals.clone(), options);
-        let collector = Collector::of(&library, journals, fence);
+        let leases = Leases::new(library.clone(), journals, options);
         let opened = Opened {
             read_back: ReadBack::starting(Arc::clone(library.clock())),
             library,
@@ -313,7 +365,7 @@ impl AppState {
     }
 
     /// Returns the collector, once the store is open.
-    pub(crate) fn collector(&self) -> Option<&Collector> {
+    pub fn collector(&self) -> Option<&Collector> {
         self.0.opened.get().map(|opened| &opened.collector)
     }
 
@@ -322,8 +374,10 @@ impl AppState {
         self.0.opened.get().map(|opened| &opened.read_back)
     }
 
-    /// Waits until everything that outlives its request is over: saves, aborts, appends.
+    /// Waits until everything that outlives its request is over: saves, aborts, appends, erasures.
+    /// Collections are cut off.
     pub async fn drain(&self) {
+        self.0.jobs.drain().await;
         if let Some(Opened {
             library, leases, ..
         }) = self.0.opened.get()
@@ -331,6 +385,11 @@ impl AppState {
             leases.drain().await;
             library.drain().await;
         }
+    }
+
+    /// Places for messages of the Model Context Protocol.
+    pub(crate) fn mcp_calls(&self) -> &Semaphore {
+        &self.0.mcp_calls
     }
 
     /// Places for verifications.
@@ -373,6 +432,11 @@ impl AppState {
     /// Returns the limit of each principal's pace, where there is one.
     pub fn request_limits(&self) -> Option<&RequestLimits> {
         self.0.request_limits.get()
+    }
+
+    /// Returns the pace of callers without a valid token.
+    pub fn failed_access(&self) -> &FailedAccess {
+        &self.0.failed_access
     }
 
     /// Returns why requests are not welcome now, if so.

@@ -8,7 +8,9 @@ use crate::artifact::library::Library;
 use crate::auth::Principal;
 use crate::error::ErrorCode;
 use crate::gc::collector::Collector;
+use crate::gc::policy::PolicySettings;
 use crate::http::app::AppState;
+use crate::http::gc::jobs::Jobs;
 use crate::http::metrics::Metrics;
 use crate::http::problem::Problem;
 use crate::http::read_back::ReadBack;
@@ -25,6 +27,10 @@ pub(crate) struct Caller {
     pub(crate) leases: Leases,
     /// What erases them.
     pub(crate) collector: Collector,
+    /// What goes on after its request is answered.
+    pub(crate) jobs: Jobs,
+    /// Times of collections.
+    pub(crate) gc_settings: PolicySettings,
     /// Who it is.
     pub(crate) principal: Principal,
     /// The tenant that the request acts in: the principal's.
@@ -61,6 +67,8 @@ impl FromRequestParts<AppState> for Caller {
             library: library.clone(),
             leases: leases.clone(),
             collector: collector.clone(),
+            jobs: state.jobs().clone(),
+            gc_settings: state.gc_settings(),
             principal: principal.clone(),
             tenant: principal.tenant.clone(),
             read_back: read_back.clone(),

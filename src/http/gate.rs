@@ -14,6 +14,7 @@ use crate::auth::{PresentedToken, Principal, Refusal, Scope};
 use crate::error::ErrorCode;
 use crate::http::app::AppState;
 use crate::http::artifact_path::artifact_of_path;
+use crate::http::failed_access::PeerAddress;
 use crate::http::measure;
 use crate::http::operation::Operation;
 use crate::http::problem::Problem;
@@ -71,7 +72,12 @@ pub(crate) async fn admit(State(gate): State<Gate>, mut request: Request, next: 
 fn principal_of<'a>(gate: &'a Gate, request: &Request) -> Result<&'a Principal, Problem> {
     let values = request.headers().get_all(AUTHORIZATION).iter();
     let presented = PresentedToken::of_headers(values.map(HeaderValue::as_bytes));
-    Ok(gate.state.authenticator().authenticate(presented)?)
+    let found = gate.state.authenticator().authenticate(presented);
+    if found.is_err() {
+        let peer = request.extensions().get::<PeerAddress>();
+        gate.state.failed_access().admit(peer)?;
+    }
+    Ok(found?)
 }
 
 /// Refuses a principal that may not do what needs `scope`.

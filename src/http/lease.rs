@@ -8,5 +8,6 @@ mod fields;
 pub(crate) mod hold;
 pub(crate) mod list;
 pub(crate) mod prepare;
+pub(crate) mod reconcile;
 pub(crate) mod reply;
 mod transaction_path;

@@ -14,6 +14,10 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 
 use crate::artifact::library::LibraryLoad;
 use crate::error::ErrorCode;
+use crate::gc::status::Counts;
+use crate::lease::owner::Status;
+use crate::lease::reconcile::Reconciled;
+use crate::lease::reconcile::summary::Kept;
 
 pub mod name;
 
@@ -58,6 +62,13 @@ impl Metrics {
         for code in ErrorCode::ALL {
             metrics.failures(*code).increment(0);
         }
+        for status in Status::ALL {
+            let status = [("status", status.as_str())];
+            metrics.counter(name::RECONCILED, &status).increment(0);
+        }
+        metrics.counter(name::MISSING_REFERENCED, &[]).increment(0);
+        // Never, as long as nobody says otherwise: an alert on its age fires where no job runs.
+        metrics.gauge(name::RECONCILIATION_TIME, &[]).set(0.0);
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         metrics.gauge(name::BUILD_INFO, &version).set(1.0);
         metrics
@@ -104,9 +115,41 @@ impl Metrics {
         }
     }
 
+    /// Counts a lease that was reconciled by request.
+    pub(crate) fn reconciled(&self, done: &Reconciled) {
+        let status = [("status", done.finding.status.as_str())];
+        self.counter(name::RECONCILED, &status).increment(1);
+        if !done.missing_referenced.is_empty() {
+            self.counter(name::MISSING_REFERENCED, &[]).increment(1);
+        }
+    }
+
+    /// Shows what the last reconciliation of the whole store left behind.
+    pub fn last_reconciliation(&self, kept: &Kept) {
+        #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+        let set = |name, value: i64| self.gauge(name, &[]).set(value as f64);
+        let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let summary = &kept.summary;
+        let unprotected = summary.of(Status::PublishedUnprotected);
+        set(name::RECONCILIATION_TIME, kept.ended_at.as_second());
+        set(name::LEASES_PENDING, number(summary.pending));
+        set(name::LEASES_UNPROTECTED, number(unprotected));
+        set(name::LEASES_MISSING, number(summary.missing_referenced));
+        set(name::JOURNALS_UNREADABLE, number(summary.unreadable));
+    }
+
     /// The bytes that a route has handed out of artifacts.
     pub(crate) fn read_back(&self, route: &str) -> Counter {
         self.counter(name::READ_BACK_BYTES, &[("route", route)])
+    }
+
+    /// Counts what an applied plan has decided.
+    pub(crate) fn collected(&self, counts: &Counts) {
+        for (status, _, tally) in counts.iter() {
+            let label = [("status", status.as_str())];
+            self.counter(name::GC_ARTIFACTS, &label)
+                .increment(tally.count);
+        }
     }
 
     /// Says when the process started, in seconds since 1970.

@@ -38,6 +38,14 @@ operations! {
     Erase = "erase" needs Gc,
     /// Moves a lease's end.
     Extend = "extend" needs Lease,
+    /// Applies a plan.
+    GcApply = "gc_apply" needs Gc,
+    /// Makes a plan of what may go.
+    GcPlan = "gc_plan" needs Gc,
+    /// What the last application of a plan did.
+    GcReport = "gc_report" needs Gc,
+    /// What a plan says.
+    GcShowPlan = "gc_show_plan" needs Gc,
     /// One lease.
     GetLease = "get_lease" needs Read,
     /// Searches an artifact.
@@ -54,12 +62,16 @@ operations! {
     List = "list" needs Read,
     /// A session's leases.
     ListLeases = "list_leases" needs Read,
+    /// One message of the Model Context Protocol. Its tools need the scopes of their own operations.
+    Mcp = "mcp" needs Read,
     /// What stands out in an artifact.
     Outline = "outline" needs Read,
     /// Claims an artifact.
     Prepare = "prepare" needs Lease,
     /// The bytes of an artifact, or their headers.
     Read = "read" needs Read,
+    /// Finds out what became of a lease.
+    Reconcile = "reconcile" needs Lease,
     /// What a memory may keep of an artifact.
     Reference = "reference" needs Read,
     /// Ends a committed lease.

@@ -2,8 +2,10 @@
 //!
 //! Each replica counts for itself, so that a principal that reaches N of them may send N times as much.
 //! Why by principal and not by peer address: behind a proxy every client has the same one. Health and
-//! metrics have no principal and no limit; callers without a valid token are refused before.
+//! metrics have no principal and no limit; callers without a valid token are counted by address
+//! ([`super::failed_access`]).
 
+use std::hash::Hash;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -34,23 +36,19 @@ impl Clock for RuntimeClock {
     }
 }
 
-type Limiter = RateLimiter<
-    PrincipalId,
-    DashMapStateStore<PrincipalId>,
-    RuntimeClock,
-    NoOpMiddleware<Duration>,
->;
-
 /// How many requests each principal may send.
+pub type RequestLimits = Pace<PrincipalId>;
+
+/// How many requests each `K` may send.
 #[derive(Debug)]
-pub struct RequestLimits {
-    limiter: Limiter,
+pub struct Pace<K: Hash + Eq + Clone> {
+    limiter: RateLimiter<K, DashMapStateStore<K>, RuntimeClock, NoOpMiddleware<Duration>>,
     clock: RuntimeClock,
     policy: HeaderValue,
 }
 
-impl RequestLimits {
-    /// Allows each principal `per_second` requests in the long run, and `burst` at once.
+impl<K: Hash + Eq + Clone> Pace<K> {
+    /// Allows each `K` `per_second` requests in the long run, and `burst` at once.
     pub fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         let clock = RuntimeClock(Instant::now());
         let quota = Quota::per_second(per_second).allow_burst(burst);
@@ -64,12 +62,12 @@ impl RequestLimits {
         }
     }
 
-    /// Counts a request of `principal`.
+    /// Counts a request of `key`.
     ///
     /// # Errors
     /// It comes too early: 429 with the time after which the next one is welcome.
-    pub(crate) fn admit(&self, principal: &PrincipalId) -> Result<(), Problem> {
-        let Err(early) = self.limiter.check_key(principal) else {
+    pub(crate) fn admit(&self, key: &K) -> Result<(), Problem> {
+        let Err(early) = self.limiter.check_key(key) else {
             return Ok(());
         };
         let wait = early.wait_time_from(self.clock.now());
@@ -85,13 +83,13 @@ impl RequestLimits {
             .with_header(RATELIMIT_POLICY, self.policy.clone()))
     }
 
-    /// Forgets principals that may send a whole burst again: the same as never having seen them.
+    /// Forgets those that may send a whole burst again: the same as never having seen them.
     pub fn forget_idle(&self) {
         self.limiter.retain_recent();
         self.limiter.shrink_to_fit();
     }
 
-    /// Returns how many principals are remembered.
+    /// Returns how many are remembered.
     pub fn remembered(&self) -> usize {
         self.limiter.len()
     }

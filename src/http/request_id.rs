@@ -18,6 +18,10 @@ pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// A UUID has 36 characters; trace ids of other systems are at most twice that.
 const MAX_CALLER_ID_BYTES: usize = 64;
 
+/// Marks an error reply that has the form of another protocol, and keeps it; in its extensions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WellFormedError;
+
 /// The id of the request that is being answered; in the request's extensions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestId(String);
@@ -70,7 +74,8 @@ pub async fn attach(
     request.extensions_mut().insert(id.clone());
     let mut response = next.run(request).await;
     let status = response.status();
-    if status.is_client_error() || status.is_server_error() {
+    let is_error = status.is_client_error() || status.is_server_error();
+    if is_error && response.extensions().get::<WellFormedError>().is_none() {
         let problem = response
             .extensions_mut()
             .remove::<Problem>()

@@ -8,6 +8,7 @@ use crate::lease::entry::Condemned;
 use crate::lease::evaluate::Refusal;
 use crate::lease::journal::{JournalError, Receipt};
 use crate::lease::open::OpenError;
+use crate::lease::owner::Finding;
 use crate::store::{StoreError, StoreErrorKind};
 
 impl Refusal {
@@ -177,6 +178,9 @@ pub enum LeaseError {
     /// The service does not write.
     #[error("the service does not write to its store")]
     ReadOnly,
+    /// The owner did not seal its absence, so the lease goes on protecting.
+    #[error("the owner did not seal its absence: {} ({})", .0.reason, .0.status)]
+    OwnerUnsealed(Box<Finding>),
     /// The journal says no, or nothing.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -194,6 +198,7 @@ impl LeaseError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::ReadOnly => ErrorCode::ReadOnly,
+            Self::OwnerUnsealed(_) => ErrorCode::OwnerUnsealed,
             Self::Journal(error) => error.code(),
         }
     }

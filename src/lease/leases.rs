@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 use crate::artifact::library::Library;
 use crate::digest::Sha256Digest;
@@ -13,13 +16,16 @@ use crate::lease::failure::LeaseError;
 use crate::lease::journal::JournalError;
 use crate::lease::journals::Journals;
 use crate::lease::names::{OwnerName, Reason, TransactionId};
+use crate::lease::owner::{NoOwners, OwnerLink};
 use crate::lease::report::{JournalReport, JournalStatus, LeaseReport};
+use crate::lease::state::{Lease, Phase};
+use crate::store::{StoreError, StoreErrorKind};
 
 mod answer;
 mod change;
 mod claim;
 
-use self::answer::lease_answer;
+pub(in crate::lease) use self::answer::lease_answer;
 pub use self::answer::{LeaseAnswer, LeaseFilter, LeasePage, Lifted, PrepareRequest, Resolved};
 
 /// The owner of a lease that names none.
@@ -30,17 +36,35 @@ pub const DEFAULT_OWNER: &str = "default";
 pub struct LeaseOptions {
     /// Nothing is ever written.
     pub is_read_only: bool,
-    /// Configured owners. Any other is owner-fenced without a URL: its leases stay prepared until it
-    /// commits or aborts them.
-    pub owners: BTreeMap<OwnerName, OwnerMode>,
+    /// The owners.
+    pub owners: Owners,
+}
+
+/// The configured owners. Any other is owner-fenced without a URL: its leases stay prepared until it
+/// commits or aborts them.
+#[derive(Debug, Clone)]
+pub struct Owners {
+    /// In which order each of them publishes.
+    pub modes: BTreeMap<OwnerName, OwnerMode>,
+    /// How they are asked what they hold.
+    pub link: Arc<dyn OwnerLink>,
+}
+
+impl Default for Owners {
+    fn default() -> Self {
+        Self {
+            modes: BTreeMap::new(),
+            link: Arc::new(NoOwners),
+        }
+    }
 }
 
 /// The leases of one store. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Leases {
-    library: Library,
-    journals: Journals,
-    options: Arc<LeaseOptions>,
+    pub(in crate::lease) library: Library,
+    pub(in crate::lease) journals: Journals,
+    pub(in crate::lease) options: Arc<LeaseOptions>,
 }
 
 impl Leases {
@@ -87,6 +111,7 @@ impl Leases {
             .submit(tenant, session, Operation::Read)
             .await?;
         let after = filter.after.as_ref();
+        let now = self.library.clock().now();
         let mut leases = read
             .state
             .leases()
@@ -102,6 +127,11 @@ impl Leases {
                     .state
                     .as_ref()
                     .is_none_or(|s| lease.phase.as_str() == s)
+            })
+            .filter(|lease| {
+                filter
+                    .stuck_for
+                    .is_none_or(|least| is_stuck(lease, least, now))
             })
             .map(|lease| LeaseReport::of(lease, session));
         let page: Vec<_> = leases.by_ref().take(filter.limit).collect();
@@ -157,10 +187,17 @@ impl Leases {
         let operation = Operation::Occupy { seq };
         let answer = self.journals.submit(tenant, session, operation).await?;
         let stored = self.journals.hash_of(tenant, session, seq).await;
+        // The slot is occupied by now: an absence is an older state, and not "never".
+        let stored = stored.and_then(|stored| {
+            stored.ok_or_else(|| {
+                let (kind, detail) = (StoreErrorKind::Unavailable, "an older state was shown");
+                StoreError::new(kind, "get", format!("journal record {seq}"), detail)
+            })
+        });
         let stored = stored.map_err(JournalError::Store)?;
         let lease = answer.state.lease(transaction_id);
         Ok(Resolved {
-            has_landed: stored == Some(sha256),
+            has_landed: stored == sha256,
             lease: lease.map(|lease| LeaseReport::of(lease, session)),
             receipt: answer.receipt,
         })
@@ -188,10 +225,18 @@ impl Leases {
         self.journals.drain().await;
     }
 
-    fn demand_writable(&self) -> Result<(), LeaseError> {
+    pub(in crate::lease) fn demand_writable(&self) -> Result<(), LeaseError> {
         if self.options.is_read_only {
             return Err(LeaseError::ReadOnly);
         }
         Ok(())
     }
+}
+
+/// Returns whether a lease has been prepared for at least so long; one whose date nobody wrote down counts:
+/// better seen than overlooked.
+pub(in crate::lease) fn is_stuck(lease: &Lease, least: Duration, now: Timestamp) -> bool {
+    let age = lease.prepared_as_of.map(|then| now.duration_since(then));
+    lease.phase == Phase::Prepared
+        && age.is_none_or(|age| Duration::try_from(age).is_ok_and(|age| age >= least))
 }

@@ -111,6 +111,12 @@ impl View {
         date.filter(|_| told.elapsed() < JOURNAL_PROOF_AGE)
     }
 
+    /// Returns whether the store tells dates and the last one is too long ago: a reference that is appended
+    /// now would have none, and what was last referred to at no time is never old.
+    pub fn has_lost_date(&self) -> bool {
+        self.date.0.is_some() && self.as_of().is_none()
+    }
+
     /// Returns whether the last proof is too old to trust the prefix without folding it anew.
     pub fn is_stale(&self) -> bool {
         self.proof.1.elapsed() >= JOURNAL_PROOF_AGE

@@ -25,6 +25,8 @@ pub enum Seen {
     Whole,
     /// Only its start: reading stopped there.
     StartOnly,
+    /// All of it, and it is kept on this host until it can be stored.
+    Kept,
 }
 
 /// Room for our own lines.
@@ -38,7 +40,12 @@ pub fn fallback(profile: &Profile, windows: &Windows, tool: Option<&str>, seen: 
         OnSaveFailure::HeadAndTail => {
             let cap_bytes = usize::try_from(profile.max_replacement_bytes).unwrap_or(usize::MAX);
             let tool = tool.unwrap_or("a tool");
-            Fallback::Text(ends(windows, tool, cap_bytes, seen))
+            let text = ends(windows, tool, cap_bytes, seen);
+            Fallback::Text(match &profile.text_bounds {
+                // No text of a tool passes them, the one that could not be stored no more than others.
+                Some(bounds) => bounds.apply(&text).text(),
+                None => text,
+            })
         }
     }
 }
@@ -62,13 +69,24 @@ pub fn ends(windows: &Windows, tool: &str, cap_bytes: usize, seen: Seen) -> Stri
     }
     let parts = excerpt(windows, budget);
     let omitted = parts.omitted_bytes();
-    let mut text = format!(
-        "{SIGIL} NOT STORED: output of `{tool}`, {size} bytes; {omitted} bytes are lost: run it again with less output, or when the store works\n"
-    );
+    let mut text = if seen == Seen::Kept {
+        format!(
+            "{SIGIL} NOT STORED YET: output of `{tool}`, {size} bytes; {omitted} bytes are not shown, and kept on this host until the service is back\n"
+        )
+    } else {
+        format!(
+            "{SIGIL} NOT STORED: output of `{tool}`, {size} bytes; {omitted} bytes are lost: run it again with less output, or when the store works\n"
+        )
+    };
     push_ended(&mut text, &parts.head);
     if omitted > 0 {
+        let fate = if seen == Seen::Kept {
+            "omitted"
+        } else {
+            "lost"
+        };
         text.push_str(&format!(
-            "{SIGIL} {omitted} bytes lost here: [{}, {})\n",
+            "{SIGIL} {omitted} bytes {fate} here: [{}, {})\n",
             parts.head_end, parts.tail_start
         ));
     }
@@ -86,7 +104,7 @@ fn push_ended(text: &mut String, part: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::profiles::{built_in, default};
+    use crate::policy::profiles::{built_in, default, hermes};
 
     #[test]
     fn the_last_line_is_shown_and_the_loss_is_exact() {
@@ -134,6 +152,12 @@ mod tests {
             };
             assert_eq!(found, expected, "{}", profile.name);
         }
+        let long_lines = Windows::of("q".repeat(9_000).as_bytes(), 16 << 10);
+        let Fallback::Text(shown) = fallback(&hermes(), &long_lines, None, Seen::Whole) else {
+            panic!("hermes shows both ends");
+        };
+        assert!(shown.lines().all(|line| line.len() <= 2_000), "{shown}");
+        assert!(shown.contains("bytes omitted, 0 whole lines"), "{shown}");
         let nameless = fallback(&default(), &windows, None, Seen::Whole);
         assert!(matches!(nameless, Fallback::Text(text) if text.contains("`a tool`")));
     }

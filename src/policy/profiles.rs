@@ -25,7 +25,13 @@ pub const DEFAULT_NAME: &str = "default";
 
 /// Our own reading tools: their results are what was taken out before, so taking them out again would
 /// leave an agent that can read nothing.
-pub const OWN_READERS: [&str; 2] = ["artifact_read", "artifact_grep"];
+pub const OWN_READERS: [&str; 5] = [
+    "artifact_read",
+    "artifact_grep",
+    "artifact_outline",
+    "artifact_stat",
+    "artifact_list",
+];
 
 /// Returns every built-in profile, in the order in which they are shown.
 pub fn built_in() -> Vec<Profile> {

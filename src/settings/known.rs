@@ -17,8 +17,11 @@ fn names() -> BTreeSet<String> {
         return names;
     };
     for (section, value) in sections {
-        for key in value.as_object().into_iter().flat_map(|keys| keys.keys()) {
+        for (key, value) in value.as_object().into_iter().flatten() {
             names.insert(format!("{section}.{key}"));
+            for below in value.as_object().into_iter().flat_map(|keys| keys.keys()) {
+                names.insert(format!("{section}.{key}.{below}"));
+            }
         }
         names.insert(section);
     }

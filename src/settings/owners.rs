@@ -1,7 +1,6 @@
 //! `[owners.NAME]`: the memory systems that hold references, and how each of them publishes.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +8,7 @@ use super::Settings;
 use crate::ids::InvalidIdError;
 use crate::lease::entry::OwnerMode;
 use crate::lease::names::OwnerName;
+use crate::owner_client::address::is_public;
 
 /// One owner. A request cannot change any of it: the URL is asked with the service's own authority.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,8 @@ impl OwnerSettings {
             );
         };
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse();
-        let is_private = literal.is_ok_and(is_private) || host.eq_ignore_ascii_case("localhost");
+        let is_private = literal.is_ok_and(|address| !is_public(address))
+            || host.eq_ignore_ascii_case("localhost");
         (is_private && !self.allow_private)
             .then_some("base_url leads to a private address, which needs allow_private = true")
     }
@@ -68,30 +69,6 @@ fn host_of(url: &str) -> Option<String> {
         && !url.contains(['@', '#']);
     let host = uri.host().filter(|host| !host.is_empty())?;
     is_plain.then(|| host.to_owned())
-}
-
-/// Returns whether an address is not of the public internet. Names are judged when they are resolved.
-fn is_private(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => {
-            v4.is_private()
-                || v4.is_loopback()
-                || v4.is_link_local()
-                || v4.is_unspecified()
-                || v4.is_broadcast()
-                || v4.is_multicast()
-        }
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-            Some(v4) => is_private(IpAddr::V4(v4)),
-            None => {
-                v6.is_loopback()
-                    || v6.is_unspecified()
-                    || v6.is_unique_local()
-                    || v6.is_unicast_link_local()
-                    || v6.is_multicast()
-            }
-        },
-    }
 }
 
 #[cfg(test)]

@@ -216,7 +216,7 @@ fn a_missing_or_broken_file_is_named() {
 
 /// The template with every commented-out setting switched on.
 fn uncommented_template() -> String {
-    let template = include_str!("../../spillbox.example.toml");
+    let template = include_str!("../../deploy/config.example.toml");
     let switch_on = |line: &str| match line.strip_prefix('#') {
         Some(setting) if !setting.starts_with(' ') => format!("{setting}\n"),
         _ => format!("{line}\n"),
@@ -239,7 +239,7 @@ fn keys_of(value: &serde_json::Value, path: &str, keys: &mut BTreeSet<String>) {
 
 #[test]
 fn the_template_is_valid_as_shipped_and_shows_every_setting_with_its_default() {
-    let shipped = file(include_str!("../../spillbox.example.toml"));
+    let shipped = file(include_str!("../../deploy/config.example.toml"));
     let defaults = load(None, &environment(&[]), &[]).unwrap();
     let loaded = load(Some(&shipped.path), &environment(&[]), &[]).unwrap();
     assert_eq!(loaded, defaults, "as shipped nothing is switched on");

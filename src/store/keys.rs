@@ -12,7 +12,9 @@
 //! | `v1/t/{tenant}/d/{skey}/{turn_hash}[.{n}]` | turn decision | once | with the session's retirement |
 //! | `v1/t/{tenant}/j/{skey}/{seq:020}` | journal record | once | with the session's retirement |
 //! | `v1/t/{tenant}/k/{skey}/{u64::MAX-seq:020}` | checkpoint | once | with the session's retirement |
-//! | `v1/gc/plans/{plan_id}/…`, `v1/gc/reports/…` | plans and reports | once | expired by the collector |
+//! | `v1/gc/plans/{plan_id}/…` | a collection's plan | once | expired by the collector |
+//! | `v1/gc/reports/{plan_id}/{run_id}.json` | what an application did | once | expired by the collector |
+//! | `v1/gc/reconciliation.json` | what the last reconciliation of all leases left | overwritten | never |
 //!
 //! No caller text but the tenant (strict pattern) ever stands in a key: no path can be injected, no
 //! name can be too long, and no key is a prefix of another key's path.
@@ -20,8 +22,10 @@
 use std::fmt;
 
 mod class;
+mod retention;
 
 pub use class::KeyClass;
+pub use retention::Retention;
 
 use crate::ids::{ArtifactId, ArtifactRef, DecisionId, SessionKey, Tenant, TurnHash};
 
@@ -182,6 +186,16 @@ impl KeySpace {
         format!("{}v1/t/{tenant}/b/", self.prefix)
     }
 
+    /// The prefix of all journals of a tenant, one common prefix for each session that has one.
+    pub fn all_journals(&self, tenant: &Tenant) -> String {
+        format!("{}v1/t/{tenant}/j/", self.prefix)
+    }
+
+    /// What the last reconciliation of the whole store left behind.
+    pub fn reconciliation(&self) -> Key {
+        self.build(format_args!("gc/reconciliation.json"))
+    }
+
     /// Reads tenant and artifact off a body key; `None` for a key that is not one.
     pub fn artifact_of_body(&self, key: &str) -> Option<(Tenant, ArtifactRef)> {
         let rest = key.strip_prefix(&self.tenants())?;
@@ -204,6 +218,16 @@ impl KeySpace {
         self.build(format_args!("gc/plans/{plan_id}/{part:05}.json"))
     }
 
+    /// What the look of a collection's plan saw of the use of quotas.
+    pub fn gc_usage(&self, plan_id: &uuid::Uuid) -> Key {
+        self.build(format_args!("gc/plans/{plan_id}/usage.json"))
+    }
+
+    /// Part `part` of it: sessions.
+    pub fn gc_usage_part(&self, plan_id: &uuid::Uuid, part: u64) -> Key {
+        self.build(format_args!("gc/plans/{plan_id}/usage-{part:05}.json"))
+    }
+
     /// The prefix of all plans; their names sort by time.
     pub fn gc_plans(&self) -> String {
         format!("{}v1/gc/plans/", self.prefix)
@@ -212,6 +236,11 @@ impl KeySpace {
     /// The report of one application of a plan.
     pub fn gc_report(&self, plan_id: &uuid::Uuid, run_id: &uuid::Uuid) -> Key {
         self.build(format_args!("gc/reports/{plan_id}/{run_id}.json"))
+    }
+
+    /// The prefix of everything that collections write about themselves.
+    pub fn gc_documents(&self) -> String {
+        format!("{}v1/gc/", self.prefix)
     }
 
     /// The prefix of a plan's reports; their names sort by time.
@@ -371,6 +400,8 @@ mod tests {
             space.checkpoint(&tenant, &session, 10),
             space.gc_plan(&uuid::Uuid::nil()),
             space.gc_plan_part(&uuid::Uuid::nil(), 0),
+            space.gc_usage(&uuid::Uuid::nil()),
+            space.gc_usage_part(&uuid::Uuid::nil(), 0),
             space.gc_report(&uuid::Uuid::nil(), &uuid::Uuid::nil()),
         ];
         for key in &keys {

@@ -98,6 +98,39 @@ fn a_reader_keeps_the_bounds_of_its_profile() {
     assert!(page.contains("1000 bytes omitted"), "{page}");
     let last = text(place.ok(&["lines", locator, "--profile", "hermes", "--from-end", "3"]));
     assert_eq!(last, "short\nshort\nshort\n");
+    let found = text(place.ok(&["grep", locator, "q", "--profile", "hermes"]));
+    assert!(found.lines().all(|line| line.len() <= 2_000), "{found}");
+}
+
+#[test]
+fn readers_know_the_profiles_of_the_settings() {
+    let place = Place::store();
+    let receipt = place.put("log", "short\n".repeat(9_000).as_bytes());
+    let locator = receipt["locator"].as_str().unwrap();
+    let own = |arguments: &[&str]| {
+        let mut command = place.command(&[arguments, &["--profile", "mine"]].concat());
+        let bounds = "SPILLBOX_PROFILES__MINE__TEXT_BOUNDS";
+        command
+            .env("SPILLBOX_PROFILES__MINE__BASE", "hermes")
+            .env(format!("{bounds}__MAX_BYTES"), "1000")
+            .env(format!("{bounds}__MAX_LINES"), "7")
+            .env(format!("{bounds}__MAX_LINE_CHARS"), "3")
+            .env(format!("{bounds}__KEEP"), "head");
+        outcome(command)
+    };
+    let (status, page, errors) = own(&["lines", locator]);
+    assert_eq!(status, 0, "{errors}");
+    assert!(text(page).starts_with(&"sho\n".repeat(7)));
+    let (status, found, errors) = own(&["grep", locator, "short"]);
+    assert_eq!(status, 0, "{errors}");
+    let found = text(found);
+    assert_eq!(
+        found.lines().filter(|line| line.len() == 3).count(),
+        7,
+        "{found}"
+    );
+    let unknown = place.command(&["grep", locator, "short", "--profile", "mine"]);
+    assert_eq!(outcome(unknown).0, 2);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use spillbox::store::{DeleteFence, GetOptions, GetReply, PutMode};
 
 use crate::support::app::Backend;
 use crate::support::collection::World;
-use crate::support::crash::Crashing;
+use crate::support::crash::refusing;
 use crate::support::library::{body, request};
 
 const BACKENDS: [Backend; 6] = Backend::ALL;
@@ -205,11 +205,8 @@ async fn a_body_replaced_after_the_plan_is_kept_and_reported() {
 async fn an_upload_that_never_finished_goes_after_a_day_and_its_key_is_closed() {
     for backend in BACKENDS {
         let world = World::new(backend);
-        let crashing = std::sync::Arc::new(Crashing {
-            store: std::sync::Arc::clone(&world.store),
-            refused: "/a/",
-        });
-        let library = world.library_over(&(crashing as spillbox::store::SharedStore));
+        let crashing = refusing(&world.store, "/a/");
+        let library = world.library_over(&crashing);
         let bytes = Bytes::from_static(b"half saved");
         let failed = library.save(request("s", Some("c")), body(&bytes)).await;
         assert!(failed.is_err());
@@ -474,6 +471,51 @@ async fn two_collectors_at_once_do_the_work_of_one() {
     }
 }
 
+/// A collector that wakes up days later goes on with what it knew: others have done its work, and what was
+/// saved since, by the same call too, is not its.
+#[tokio::test]
+async fn a_stale_collector_days_later_touches_nothing_new() {
+    for backend in BACKENDS {
+        let world = World::new(backend);
+        let bytes = Bytes::from_static(b"saved by a call");
+        let save = async || {
+            let library = world.library();
+            let saved = library.save(request("s", Some("c")), body(&bytes));
+            saved.await.unwrap()
+        };
+        let first = save().await;
+        world.wait(25);
+        let stale = world.collector();
+        let policy = crate::support::collection::policy_of(&PolicyRequest::default());
+        let scope = spillbox::gc::plan::Scope::All;
+        let planned = stale.plan(&scope, &policy).await.unwrap();
+        world.wait(1);
+        world.apply(&planned).await;
+        assert_eq!(gone(&world, &first).await, TombstoneReason::Expired);
+        let second = save().await;
+        world.prepare(&second, "t1").await;
+        let young = world.save("s", "saved since").await;
+        world.wait(24 * 6);
+        let report = stale.apply(planned.plan.plan_id, &planned.sha256).await;
+        assert_eq!(
+            report.unwrap().counts.of(Status::Deleted).count,
+            0,
+            "{backend:?}"
+        );
+        // Its deletes as well, with no condition at all, as they arrive at last.
+        let artifact = first.manifest.head.artifact_ref();
+        let key = world.keys.body(&Tenant::default(), &artifact);
+        world.store.delete(&key, DeleteFence::None).await.unwrap();
+        assert_eq!(world.read(&second).await.unwrap(), bytes, "{backend:?}");
+        assert_eq!(
+            world.read(&young).await.unwrap(),
+            "saved since",
+            "{backend:?}"
+        );
+        assert!(world.is_sound("s").await, "{backend:?}");
+    }
+}
+
 /// Whoever takes the slot first wins; never both.
 #[tokio::test]
 async fn a_lease_against_a_collector_has_one_winner() {
@@ -522,6 +564,6 @@ async fn a_lease_whose_artifact_has_vanished_is_an_alarm() {
     let planned = world.plan().await;
     let missing = planned.plan.counts.of(Status::MissingReferenced);
     assert_eq!(missing.count, 1);
-    assert_eq!(planned.alarms.len(), 1);
-    assert_eq!(planned.alarms[0].artifact, artifact.to_string());
+    assert_eq!(planned.plan.alarms.len(), 1);
+    assert_eq!(planned.plan.alarms[0].artifact, artifact.to_string());
 }

@@ -10,7 +10,7 @@ use spillbox::store::{GetOptions, GetReply, PutMode};
 
 use crate::support::app::Backend;
 use crate::support::collection::World;
-use crate::support::crash::Crashing;
+use crate::support::crash::refusing;
 use crate::support::library::{body, request};
 
 const CANARY: &str = "canary-5f1b2c";
@@ -184,11 +184,8 @@ async fn an_erasure_closes_a_save_that_never_finished() {
         let first = save(world.library()).await.unwrap();
         world.wait(25);
         world.collect().await;
-        let crashing = std::sync::Arc::new(Crashing {
-            store: std::sync::Arc::clone(&world.store),
-            refused: "/a/",
-        });
-        let crashed = save(world.library_over(&(crashing as spillbox::store::SharedStore))).await;
+        let crashing = refusing(&world.store, "/a/");
+        let crashed = save(world.library_over(&crashing)).await;
         assert!(crashed.is_err());
         assert!(canary_is_anywhere(&world).await, "{backend:?}");
         let artifact = first.manifest.head.artifact_ref();

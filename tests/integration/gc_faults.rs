@@ -14,7 +14,7 @@ use spillbox::lease::state::ArtifactStatus;
 
 use crate::support::app::Backend;
 use crate::support::collection::World;
-use crate::support::crash::Crashing;
+use crate::support::crash::refusing;
 use crate::support::library::{body, request};
 use crate::support::s3_server::{Action, BucketVersioning, Fault, Op};
 
@@ -36,11 +36,8 @@ impl Scene {
         ];
         let leased = world.save("s", "leased").await;
         world.prepare(&leased, "t1").await;
-        let crashing = std::sync::Arc::new(Crashing {
-            store: std::sync::Arc::clone(&world.store),
-            refused: "/a/",
-        });
-        let library = world.library_over(&(crashing as spillbox::store::SharedStore));
+        let crashing = refusing(&world.store, "/a/");
+        let library = world.library_over(&crashing);
         let crashed = library
             .save(request("s", Some("c")), body(&"half".into()))
             .await;
@@ -202,8 +199,8 @@ async fn a_plan_asks_for_no_artifact_of_its_own() {
             ("list:k", 3),
             ("list:j", 3),
             ("get:j", 1),
-            // The plan.
-            ("put:gc", 2),
+            // The plan, and what it saw for quotas: a root and a part each.
+            ("put:gc", 4),
         ];
         let expected: std::collections::BTreeMap<String, usize> =
             expected.map(|(label, n)| (label.to_owned(), n)).into();

@@ -68,7 +68,7 @@ fn file_time(time: jiff::Timestamp) -> SystemTime {
 }
 
 /// Makes every stored file so many hours old: a directory's times are the store's clock.
-fn age(place: &Place, hours: u64) {
+pub(crate) fn age(place: &Place, hours: u64) {
     let then = file_time(SystemClock.now()) - Duration::from_secs(hours * 3600);
     let mut directories = vec![place.file("store")];
     while let Some(directory) = directories.pop() {
@@ -179,5 +179,124 @@ fn rm_erases_on_a_store_and_through_a_service() {
         let (exit, _, stderr) = outcome(place.command(&["cat", locator]));
         assert_eq!(exit, 1);
         assert!(stderr.contains("erased"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_scheduled_run_says_what_it_finished_and_expired() {
+    let place = Place::store();
+    place.put("a.log", b"a\n");
+    run(&place, &["gc", "run"]);
+    age(&place, 24 * 20);
+    let (exit, ran) = run(&place, &["gc", "run"]);
+    assert_eq!(exit, 3, "{ran}");
+    assert_eq!(ran["finished"]["is_complete"], true);
+    assert_eq!(ran["expired"]["plans"]["count"], 1, "{ran}");
+    let (_, dry) = run(&place, &["gc", "run", "--dry-run"]);
+    assert!(dry["finished"].is_null() && dry["report"].is_null());
+}
+
+#[test]
+fn an_inventory_counts_by_class_and_an_explanation_names_examples() {
+    let place = Place::store();
+    place.put("a.log", b"five\n");
+    let (exit, plan) = run(&place, &["gc", "plan", "--inventory", "--explain"]);
+    assert_eq!(exit, 0, "{plan}");
+    let classes = plan["inventory"]["classes"].as_array().unwrap();
+    let body = classes.iter().find(|row| row["class"] == "body").unwrap();
+    assert_eq!((&body["count"], &body["bytes"]), (&json!(1), &json!(5)));
+    assert_eq!(body["retention"], "collected");
+    assert_eq!(plan["expired"]["failed"], 0);
+    assert_eq!(plan["examples"][0]["reason"], "orphan_ttl_not_reached");
+    assert_eq!(plan["oldest"], json!([]));
+    let shown = text(place.ok(&["gc", "plan", "--inventory", "--explain"]));
+    assert!(
+        shown.contains("journal ") && shown.contains("with the session"),
+        "{shown}"
+    );
+    assert!(shown.contains("example default"), "{shown}");
+}
+
+#[test]
+fn why_says_from_when_on_an_artifact_may_go_and_what_keeps_it() {
+    let place = Place::store();
+    let receipt = place.put("a.log", b"a\n");
+    let locator = receipt["locator"].as_str().unwrap();
+    let (exit, young) = run(&place, &["why", locator]);
+    assert_eq!(exit, 0, "{young}");
+    assert_eq!(young["status"], "retained_recent");
+    assert!(young["eligible_from"].is_string());
+    let shown = text(place.ok(&["why", locator]));
+    assert!(shown.contains("a plan proposes it from"), "{shown}");
+    let unknown = "spillbox:00000000000000000000000001.00000000000000000000000002";
+    let (exit, said) = run(&place, &["why", unknown]);
+    assert_eq!(exit, 1, "{said}");
+    place.ok(&["rm", locator]);
+    let (exit, gone) = run(&place, &["why", locator]);
+    assert_eq!((exit, &gone["deletion"]["reason"]), (0, &json!("erased")));
+    let named = gone["records"].to_string();
+    assert!(
+        named.contains("condemned") && named.contains("deleted"),
+        "{named}"
+    );
+}
+
+#[test]
+fn a_scrub_reads_back_and_its_status_tells_damage() {
+    let place = Place::store();
+    let receipt = place.put("a.log", b"sound\n");
+    let metrics = place.file("scrub.prom");
+    let metrics_text = metrics.to_str().unwrap();
+    let (exit, sound) = run(&place, &["scrub", "--all", "--metrics", metrics_text]);
+    assert_eq!((exit, &sound["sound"]["count"]), (0, &json!(1)), "{sound}");
+    let written = std::fs::read_to_string(&metrics).unwrap();
+    assert!(written.contains("spillbox_scrub_alarms 0"), "{written}");
+    let name = receipt["artifact_id"].as_str().unwrap();
+    let mut directories = vec![place.file("store")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let shown = path.to_str().unwrap().to_owned();
+            if path.is_dir() {
+                directories.push(path);
+            } else if shown.contains("/b/") && shown.contains(name) {
+                crate::support::program::write(&path, b"Sound\n");
+            }
+        }
+    }
+    let (exit, damaged) = run(&place, &["scrub", "--sample", "5"]);
+    assert_eq!(
+        (exit, &damaged["counts"]["corrupt"]),
+        (3, &json!(1)),
+        "{damaged}"
+    );
+    let (exit, said) = run(&place, &["scrub", "--sample", "5", "--all"]);
+    assert_eq!(exit, 2, "{said}");
+}
+
+/// The service plans by the settings, through the same store.
+#[test]
+fn a_collectors_profile_is_looked_up_where_the_settings_say() {
+    let place = Place::bucket();
+    let receipt = place.put("a.log", b"erase me\n");
+    let locator = receipt["locator"].as_str().unwrap();
+    let credentials = place.file("credentials");
+    let good = (
+        crate::support::s3_server::ACCESS_KEY,
+        crate::support::s3_server::SECRET_KEY,
+    );
+    for ((key, secret), exit) in [(("nobody", "wrong"), 1), (good, 0)] {
+        let text =
+            format!("[collector]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n");
+        crate::support::program::write(&credentials, text.as_bytes());
+        let mut command = place.command(&["rm", locator]);
+        command
+            .env("SPILLBOX_STORE__COLLECTOR__PROFILE", "collector")
+            .env("SPILLBOX_STORE__COLLECTOR__CREDENTIALS_FILE", &credentials);
+        let (ended, _, stderr) = outcome(command);
+        assert_eq!(ended, exit, "{stderr}");
+        if exit == 1 {
+            assert!(stderr.contains("store.collector"), "{stderr}");
+        }
     }
 }

@@ -51,6 +51,16 @@ impl Guarded {
         Self { app, router, saved }
     }
 
+    /// Makes a plan of `acme` and puts its name into the path.
+    async fn with_plan(&self, path: String) -> String {
+        if !path.contains(NO_PLAN) {
+            return path;
+        }
+        let made = self.ask(Method::POST, "/v1/gc/plans", Some(OWN)).await;
+        let plan = made.json()["plan_id"].as_str().unwrap().to_owned();
+        path.replace(NO_PLAN, &plan)
+    }
+
     async fn ask(&self, method: Method, path: &str, token: Option<&str>) -> Reply {
         ask(&self.router, method, path, token, &[]).await
     }
@@ -99,10 +109,14 @@ impl Guarded {
     }
 }
 
+/// A name that no plan has.
+const NO_PLAN: &str = "019ad0c4-7d5e-7c3b-8a4f-0123456789ab";
+
 fn fill(template: &str, locator: &str) -> String {
     let path = template
         .replace("{session}", "s")
         .replace("{txn}", "t")
+        .replace("{id}", NO_PLAN)
         .replace("{turn}", "t")
         .replace("{locator}", locator);
     assert!(
@@ -152,6 +166,7 @@ fn transaction_of(operation: Operation) -> &'static str {
         (Operation::Extend, "t-extend"),
         (Operation::Erase, "t-erase"),
         (Operation::GetLease, "t-read"),
+        (Operation::Reconcile, "t-reconcile"),
         (Operation::Resolve, "t-read"),
     ];
     let found = named.iter().find(|(known, _)| *known == operation);
@@ -171,12 +186,16 @@ fn json_of(method: &Method, path: &str) -> Option<&'static str> {
     }
     Some(match last {
         "hold" => r#"{"name":"h","reason":"audit"}"#,
-        "commit" | "abort" | "release" | "verify" => "{}",
+        "commit" | "abort" | "reconcile" | "release" | "verify" => "{}",
         "extend" => r#"{"retain_until":null}"#,
         "resolve" => {
             r#"{"seq":0,"sha256":"0000000000000000000000000000000000000000000000000000000000000000"}"#
         }
         "clear" => r#"{"seq":0,"reason":"looked at it"}"#,
+        "plans" => "{}",
+        "apply" => {
+            r#"{"sha256":"0000000000000000000000000000000000000000000000000000000000000000"}"#
+        }
         _ => return None,
     })
 }
@@ -223,6 +242,7 @@ async fn every_route_lets_in_exactly_who_may(
             "/leases/t",
             &format!("/leases/{}", transaction_of(operation)),
         );
+        let path = guarded.with_plan(path).await;
         let place = format!("{method} {path}");
         let before = guarded.store_requests();
 
@@ -265,15 +285,18 @@ async fn every_route_lets_in_exactly_who_may(
             }
         };
         let own = try_as(OWN).await;
-        if operation == Operation::Erase {
+        match operation {
             // What a lease protects is not erased, whoever asks.
-            own.is_problem(ErrorCode::ArtifactLeased);
-        } else {
-            assert!(own.status.is_success(), "{place}: {}", own.text());
+            Operation::Erase => drop(own.is_problem(ErrorCode::ArtifactLeased)),
+            // Another digest is asked about, and nothing was applied.
+            Operation::GcApply => drop(own.is_problem(ErrorCode::GcRefused)),
+            Operation::GcReport => assert_eq!(own.status, StatusCode::NOT_FOUND, "{place}"),
+            _ => assert!(own.status.is_success(), "{place}: {}", own.text()),
         }
 
         let foreign = try_as(FOREIGN).await;
-        let names_theirs = template.contains("{locator}") || template.contains("{txn}");
+        let names = ["{locator}", "{txn}", "{id}"];
+        let names_theirs = names.iter().any(|name| template.contains(name));
         if operation == Operation::Resolve {
             // Nothing names the lease in the question, and the answer has none.
             assert!(foreign.json()["lease"].is_null(), "{place}");

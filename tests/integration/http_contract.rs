@@ -23,12 +23,16 @@ fn document() -> &'static Value {
     &Contract::shared().document
 }
 
+/// No plan of any test.
+const PLAN: &str = "019ad0c4-7d5e-7c3b-8a4f-0123456789ab";
+
 /// A path of the template with something in its place holders.
 fn concrete(template: &str) -> String {
     template
         .replace("{session}", "s")
         .replace("{turn}", "t")
         .replace("{txn}", "t")
+        .replace("{id}", PLAN)
         .replace("{locator}", &format!("{:026}.{:026}", 0, 0))
 }
 
@@ -106,7 +110,7 @@ async fn the_query_parameters_are_those_of_the_contract() {
             asked += 1;
         }
     }
-    assert_eq!(asked, 27);
+    assert_eq!(asked, 33);
 }
 
 #[test]

@@ -1,14 +1,18 @@
 //! Every example of a reply in `openapi.yaml` is a real one: the request that it answers is sent, and
 //! the reply must be the example, but for ids and times.
 
+use std::time::Duration;
+
 use axum::http::Method;
 use serde_json::{Value, json};
 
 use spillbox::artifact::manifest::TombstoneReason;
+use spillbox::gc::policy::PolicySettings;
 
 use crate::http_leases::post;
-use crate::support::app::{Backend, Reply, Saved, TestApp, request};
+use crate::support::app::{Backend, Reply, Saved, TestApp, request, send_to};
 use crate::support::contract::Contract;
+use crate::support::owner::{Script, memory_at, published, says};
 
 /// What the examples are of: a service that has seen one small save, and one build log.
 struct Stage {
@@ -77,6 +81,17 @@ impl Stage {
                 app.send(post(path, &json!({"owner_generation": "17"})))
                     .await
             }
+            ("reconcileLease", 200) => {
+                prepared(app, &self.small).await;
+                let receipt = &self.small.receipt;
+                let digest = receipt["digest"].as_str().unwrap().parse().unwrap();
+                let shown = published(receipt["source_id"].as_str().unwrap(), &digest);
+                let owner = Script::new(vec![says("\"17\"", shown)], vec![]);
+                let served = owner.serve().await;
+                let router = app.with_owners(memory_at(&served.url));
+                let path = "/v1/sessions/s-42/leases/tx-7/reconcile";
+                send_to(&router, post(path, &json!({}))).await
+            }
             ("readJournal" | "verifyJournal", 200) => {
                 prepared(app, &self.small).await;
                 let path = "/v1/sessions/s-42/leases/tx-7/commit";
@@ -88,6 +103,26 @@ impl Stage {
                     app.send(post(&format!("{journal}/verify"), &json!({})))
                         .await
                 }
+            }
+            ("planCollection", 201) => {
+                let asked = shown_request("planCollection");
+                app.send(post("/v1/gc/plans", &asked)).await
+            }
+            ("readCollectionReport", 200) => {
+                app.state.collect_by(PolicySettings {
+                    settle: Duration::ZERO,
+                    is_one_host: true,
+                    ..PolicySettings::default()
+                });
+                app.clock.advance(jiff::SignedDuration::from_hours(25));
+                let plan = app.send(post("/v1/gc/plans", &json!({}))).await.json();
+                app.clock.advance(jiff::SignedDuration::from_hours(1));
+                let id = plan["plan_id"].as_str().unwrap();
+                let apply = format!("/v1/gc/plans/{id}/apply");
+                let digest = json!({"sha256": plan["sha256"]});
+                let applied = app.send(post(&apply, &digest)).await;
+                assert!(applied.status.is_success(), "{}", applied.text());
+                app.get(&format!("/v1/gc/reports/{id}?limit=1")).await
             }
             ("readBytes", 416) => {
                 let range = [("range", "bytes=4-")];
@@ -131,7 +166,7 @@ fn settled(value: &Value) -> Value {
             let members = members.iter().map(|(name, member)| match name.as_str() {
                 // It holds a check of the artifact that it belongs to.
                 // Records hold nonces.
-                "sha256" => (name.clone(), Value::from("HASH")),
+                "sha256" | "plan_sha256" => (name.clone(), Value::from("HASH")),
                 "next_cursor" => (name.clone(), Value::from("CURSOR")),
                 _ => (name.clone(), settled(member)),
             });

@@ -12,17 +12,20 @@ use proptest::prelude::*;
 use rstest::rstest;
 use spillbox::artifact::quota::Quotas;
 use spillbox::artifact::usage::UsageBaseline;
+use spillbox::auth::Scope;
 use spillbox::error::ErrorCode;
+use spillbox::http::failed_access::PeerAddress;
 use spillbox::http::rate_limit::RequestLimits;
 use spillbox::ids::{SessionKey, Tenant};
 use spillbox::limits::{
-    BODY_IDLE_TIMEOUT, MAX_URI_BYTES, PART_BYTES, UPLOAD_GROWTH_TIMEOUT, UPLOAD_QUEUE_TIMEOUT,
+    BODY_IDLE_TIMEOUT, FAILED_ACCESS_BURST, MAX_URI_BYTES, PART_BYTES, UPLOAD_GROWTH_TIMEOUT,
+    UPLOAD_QUEUE_TIMEOUT,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::support::app::{Backend, Reply, TestApp, request, send_to};
+use crate::support::app::{Backend, Reply, TestApp, request, send_to, token as token_entry};
 
 const MIB: u64 = 1 << 20;
 
@@ -327,7 +330,8 @@ async fn a_plan_brings_the_usage_up_to_date_and_nothing_is_evicted() {
     let session = SessionKey::derive(&tenant, &"s".parse().unwrap());
     let mut baseline = UsageBaseline::default();
     baseline.sessions.insert((tenant, session), 70);
-    app.state.library().unwrap().rebase_usage(baseline);
+    let library = app.state.library().unwrap();
+    library.rebase_usage(baseline, jiff::Timestamp::MAX);
     assert_eq!(
         save(&app, "s", "", &[b'y'; 20]).await.status,
         StatusCode::CREATED
@@ -364,6 +368,42 @@ async fn a_principal_over_its_pace_is_told_when_to_come_again() {
     }
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(app.get(list).await.status, StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_no_valid_token_is_slowed_down_and_holds_up_nobody_else() {
+    let token = "sbx_right-0123456789abcdef";
+    let entries = [token_entry(token, "acme", &[Scope::Read])];
+    let router = TestApp::new(Backend::Memory).await.guarded(&entries);
+    let ask = async |token: Option<&str>, peer: [u8; 4]| {
+        let mut request = axum::http::Request::get("/v1/sessions/s/artifacts");
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let mut request = request.body(Body::empty()).unwrap();
+        request.extensions_mut().insert(PeerAddress(peer.into()));
+        send_to(&router, request).await
+    };
+    for n in 0..FAILED_ACCESS_BURST {
+        let token = (n % 2 == 0).then_some("sbx_wrong");
+        ask(token, [10, 0, 0, 1])
+            .await
+            .is_problem(ErrorCode::Unauthenticated);
+    }
+    for token in [None, Some("sbx_wrong")] {
+        let refused = ask(token, [10, 0, 0, 1]).await;
+        refused.is_problem(ErrorCode::RateLimited);
+        assert_eq!(refused.header("retry-after"), "1");
+    }
+    // Neither a valid token from there nor anybody elsewhere is concerned.
+    assert_eq!(ask(Some(token), [10, 0, 0, 1]).await.status, StatusCode::OK);
+    ask(None, [10, 0, 0, 2])
+        .await
+        .is_problem(ErrorCode::Unauthenticated);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    ask(None, [10, 0, 0, 1])
+        .await
+        .is_problem(ErrorCode::Unauthenticated);
 }
 
 #[tokio::test]

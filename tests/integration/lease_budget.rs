@@ -184,8 +184,7 @@ async fn a_destructive_open_reads_one_interval_more() {
 async fn four_contending_writers_need_at_most_two_puts_an_append() {
     let memory: SharedStore = Arc::new(MemoryStore::new(SystemClock::shared()));
     let (put, get) = (Duration::from_millis(20), Duration::from_millis(10));
-    let slow = Arc::new(Slow::new(memory, put, get));
-    let store = Arc::clone(&slow) as SharedStore;
+    let (store, slow) = Slow::over(&memory, put, get);
     let appends = 100;
     let writers = (0..4_u64).map(|writer| {
         let journals = journals(&store, &keys());
@@ -205,8 +204,7 @@ async fn four_contending_writers_need_at_most_two_puts_an_append() {
 async fn fifty_callers_of_one_replica_share_their_puts() {
     let memory: SharedStore = Arc::new(MemoryStore::new(SystemClock::shared()));
     let (put, get) = (Duration::from_millis(20), Duration::from_millis(10));
-    let slow = Arc::new(Slow::new(memory, put, get));
-    let store = Arc::clone(&slow) as SharedStore;
+    let (store, slow) = Slow::over(&memory, put, get);
     let journals = journals(&store, &keys());
     let callers = (0..50_u64).map(|caller| {
         let journals = journals.clone();

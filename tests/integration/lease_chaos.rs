@@ -96,8 +96,7 @@ struct Told {
 
 async fn run(seed: u64) -> Told {
     let memory: SharedStore = Arc::new(MemoryStore::new(SystemClock::shared()));
-    let chaos = Arc::new(Chaotic::new(Arc::clone(&memory), seed));
-    let store = Arc::clone(&chaos) as SharedStore;
+    let (store, chaos) = Chaotic::over(&memory, seed);
     let (tenant, session) = (Tenant::default(), session());
     let replicas = (0..REPLICAS).map(|n| {
         let (journals, chaos) = (replica(&store, n), Arc::clone(&chaos));

@@ -74,7 +74,7 @@ impl From<LeaseError> for Failure {
         let code = error.code();
         let unknown = match error {
             LeaseError::Journal(error) => error.unknown_record().cloned(),
-            LeaseError::ReadOnly => None,
+            LeaseError::ReadOnly | LeaseError::OwnerUnsealed(_) => None,
         };
         Self {
             code,

@@ -163,7 +163,7 @@ async fn ask(journals: &Journals, operation: Operation) -> Option<Receipt> {
 async fn lose_a_slot(patience: Duration) -> (Journals, Option<Receipt>) {
     let memory: SharedStore = Arc::new(MemoryStore::new(SystemClock::shared()));
     let (put, get) = (Duration::from_secs(1), Duration::from_millis(1));
-    let store: SharedStore = Arc::new(Slow::new(memory, put, get));
+    let (store, _) = Slow::over(&memory, put, get);
     let keys = KeySpace::new("").unwrap();
     let (first, second) = (journals(&store, &keys), journals(&store, &keys));
     for warm in [&first, &second] {
@@ -200,7 +200,7 @@ async fn a_caller_that_waits_gets_the_next_slot() {
 async fn a_dropped_request_tears_nothing() {
     let memory: SharedStore = Arc::new(MemoryStore::new(SystemClock::shared()));
     let (put, get) = (Duration::from_secs(1), Duration::from_millis(1));
-    let store: SharedStore = Arc::new(Slow::new(memory, put, get));
+    let (store, _) = Slow::over(&memory, put, get);
     let journals = journals(&store, &KeySpace::new("").unwrap());
     let asked = ask(&journals, touch(1));
     assert!(

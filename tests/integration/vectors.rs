@@ -5,8 +5,10 @@
 //! they are (system, area, `when`), not by id: a further case of a known kind runs without a change
 //! here. `SPILLBOX_VECTORS` names another file of the same form.
 
+mod gc;
 mod journal;
 mod listed;
+mod owners;
 mod policy;
 mod pure;
 
@@ -59,6 +61,8 @@ fn run(vector: &Vector) -> Option<anyhow::Result<()>> {
     pure::run(vector)
         .or_else(|| policy::run(vector))
         .or_else(|| journal::run(vector))
+        .or_else(|| gc::run(vector))
+        .or_else(|| owners::run(vector))
 }
 
 fn load() -> anyhow::Result<Vec<Vector>> {

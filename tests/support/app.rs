@@ -26,6 +26,7 @@ use spillbox::http::app::{AppState, CallerRules, router};
 use spillbox::http::request_id::{RequestIds, X_REQUEST_ID};
 use spillbox::ids::{SeededIds, Tenant};
 use spillbox::lease::entry::OwnerMode;
+use spillbox::lease::leases::Owners;
 use spillbox::limits::DEFAULT_ORPHAN_TTL;
 use spillbox::store::keys::{Key, KeySpace};
 use spillbox::store::local::LocalStore;
@@ -177,12 +178,21 @@ impl TestApp {
     /// The same artifacts under a service that knows an owner which publishes after its commit.
     pub(crate) async fn with_owner(&self, name: &str) -> Router {
         let mut rules = CallerRules::new(Authenticator::anonymous(Tenant::default()), Vec::new());
-        rules
-            .owners
-            .insert(name.parse().unwrap(), OwnerMode::CommitFirst);
+        let modes = &mut rules.owners.modes;
+        modes.insert(name.parse().unwrap(), OwnerMode::CommitFirst);
         let state = AppState::with_rules(rules);
         state.open(self.state.library().unwrap().clone());
         let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(6)));
+        router(state, ids)
+    }
+
+    /// The same artifacts under a service of its own journals that knows these owners.
+    pub(crate) fn with_owners(&self, owners: Owners) -> Router {
+        let mut rules = CallerRules::new(Authenticator::anonymous(Tenant::default()), Vec::new());
+        rules.owners = owners;
+        let state = AppState::with_rules(rules);
+        state.open(self.state.library().unwrap().clone());
+        let ids = RequestIds::new(shared(&self.clock), Arc::new(SeededIds::new(7)));
         router(state, ids)
     }
 

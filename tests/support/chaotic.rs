@@ -2,16 +2,15 @@
 //! taking effect, arrive late, are refused without a reason; reads and listings show older states. One
 //! seed, one history. What it never does: let two creates of one key succeed.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use spillbox::store::keys::Key;
-use spillbox::store::{
-    DeleteFence, DeleteReceipt, GetOptions, GetReply, Head, ListPage, ListRequest, ObjectStore,
-    Part, Payload, PutMode, PutReceipt, SharedStore, StoreError, StoreErrorKind, Upload,
-    UploadPage, VersionPage, Versioning,
-};
+use spillbox::store::metered::StoreOperation;
+use spillbox::store::{ListPage, Payload, PutMode, SharedStore, StoreError, StoreErrorKind};
+
+use super::hooked::{Ask, Hook, hooked};
 
 #[derive(Debug)]
 pub(crate) struct Chaotic {
@@ -22,13 +21,15 @@ pub(crate) struct Chaotic {
 }
 
 impl Chaotic {
-    pub(crate) fn new(store: SharedStore, seed: u64) -> Self {
-        Self {
-            store,
+    /// A lying store over another one, and the hand on it.
+    pub(crate) fn over(store: &SharedStore, seed: u64) -> (SharedStore, Arc<Self>) {
+        let chaos = Arc::new(Self {
+            store: Arc::clone(store),
             random: Mutex::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             late: Mutex::default(),
             is_calm: AtomicBool::new(false),
-        }
+        });
+        (hooked(store, &chaos), chaos)
     }
 
     /// From now on everything works at once.
@@ -67,119 +68,81 @@ impl Chaotic {
         }
     }
 
+    /// Every way in which a write fails; all of them are creations here.
+    async fn before_put(
+        &self,
+        store: &SharedStore,
+        ask: &Ask<'_>,
+        (key, payload): (&Key, &Payload),
+    ) -> Result<(), StoreError> {
+        self.something_late_arrives().await;
+        self.pause().await;
+        if !self.chance(25) {
+            return Ok(());
+        }
+        let kind = match self.below(7) {
+            0 => StoreErrorKind::Unavailable,
+            1 => StoreErrorKind::Conflict,
+            2 => StoreErrorKind::Throttled,
+            3 => StoreErrorKind::Ambiguous,
+            4 => StoreErrorKind::Denied,
+            5 => {
+                let late = (key.clone(), payload.clone());
+                self.late.lock().unwrap().push(late);
+                StoreErrorKind::Ambiguous
+            }
+            _ => {
+                let landed = store.put(key, payload.clone(), PutMode::CreateIfAbsent);
+                let _ = landed.await;
+                StoreErrorKind::Ambiguous
+            }
+        };
+        ask.fail(kind, "chaos")
+    }
+
     async fn pause(&self) {
         let millis = self.below(30);
         tokio::time::sleep(std::time::Duration::from_millis(millis)).await;
     }
 }
 
-fn fail<T>(kind: StoreErrorKind, operation: &'static str, key: &str) -> Result<T, StoreError> {
-    Err(StoreError::new(kind, operation, key, "chaos"))
-}
-
 #[async_trait]
-impl ObjectStore for Chaotic {
-    async fn put(
-        &self,
-        key: &Key,
-        payload: Payload,
-        mode: PutMode,
-    ) -> Result<PutReceipt, StoreError> {
-        self.something_late_arrives().await;
-        self.pause().await;
-        if self.chance(25) {
-            let name = key.as_str();
-            match self.below(7) {
-                0 => return fail(StoreErrorKind::Unavailable, "put", name),
-                1 => return fail(StoreErrorKind::Conflict, "put", name),
-                2 => return fail(StoreErrorKind::Throttled, "put", name),
-                3 => return fail(StoreErrorKind::Ambiguous, "put", name),
-                4 => return fail(StoreErrorKind::Denied, "put", name),
-                5 => {
-                    self.late.lock().unwrap().push((key.clone(), payload));
-                    return fail(StoreErrorKind::Ambiguous, "put", name);
-                }
-                _ => {
-                    let _ = self.store.put(key, payload, mode).await;
-                    return fail(StoreErrorKind::Ambiguous, "put", name);
+impl Hook for Chaotic {
+    async fn before(&self, store: &SharedStore, ask: &Ask<'_>) -> Result<usize, StoreError> {
+        match (ask.operation, ask.put) {
+            (StoreOperation::Put, Some(put)) => self.before_put(store, ask, put).await?,
+            (StoreOperation::Get, _) => {
+                self.pause().await;
+                if self.chance(10) {
+                    // Unreachable, or an older state in which the key was not there.
+                    let kinds = [StoreErrorKind::Unavailable, StoreErrorKind::NotFound];
+                    let kind = kinds[usize::try_from(self.below(2)).unwrap()];
+                    return ask.fail(kind, "chaos");
                 }
             }
+            (StoreOperation::List, _) => {
+                self.pause().await;
+                if self.chance(5) {
+                    return ask.fail(StoreErrorKind::Unavailable, "chaos");
+                }
+            }
+            _ => {}
         }
-        let receipt = self.store.put(key, payload, mode).await;
-        self.pause().await;
-        receipt
+        Ok(0)
     }
 
-    async fn get(&self, key: &Key, options: GetOptions) -> Result<GetReply, StoreError> {
-        self.pause().await;
-        if self.chance(10) {
-            // Unreachable, or an older state in which the key was not there.
-            let kinds = [StoreErrorKind::Unavailable, StoreErrorKind::NotFound];
-            let kind = kinds[usize::try_from(self.below(2)).unwrap()];
-            return fail(kind, "get", key.as_str());
+    async fn after(&self, ask: &Ask<'_>, _: usize) -> Result<(), StoreError> {
+        if ask.operation == StoreOperation::Put {
+            self.pause().await;
         }
-        self.store.get(key, options).await
+        Ok(())
     }
 
-    async fn head(&self, key: &Key) -> Result<Head, StoreError> {
-        self.store.head(key).await
-    }
-
-    async fn list(&self, request: &ListRequest) -> Result<ListPage, StoreError> {
-        self.pause().await;
-        if self.chance(5) {
-            return fail(StoreErrorKind::Unavailable, "list", &request.prefix);
-        }
-        let mut page = self.store.list(request).await?;
+    fn shown(&self, mut page: ListPage) -> ListPage {
         if self.chance(25) {
             let kept = self.below(page.objects.len() as u64 + 1);
             page.objects.truncate(usize::try_from(kept).unwrap());
         }
-        Ok(page)
-    }
-
-    async fn delete(&self, key: &Key, fence: DeleteFence) -> Result<DeleteReceipt, StoreError> {
-        self.store.delete(key, fence).await
-    }
-
-    async fn create_upload(&self, key: &Key) -> Result<Upload, StoreError> {
-        self.store.create_upload(key).await
-    }
-
-    async fn put_part(
-        &self,
-        upload: &Upload,
-        number: u32,
-        payload: Payload,
-    ) -> Result<Part, StoreError> {
-        self.store.put_part(upload, number, payload).await
-    }
-
-    async fn complete_upload(
-        &self,
-        upload: &Upload,
-        parts: &[Part],
-    ) -> Result<PutReceipt, StoreError> {
-        self.store.complete_upload(upload, parts).await
-    }
-
-    async fn abort_upload(&self, upload: &Upload) -> Result<(), StoreError> {
-        self.store.abort_upload(upload).await
-    }
-
-    async fn list_uploads(&self, continuation: Option<&str>) -> Result<UploadPage, StoreError> {
-        self.store.list_uploads(continuation).await
-    }
-
-    async fn versioning(&self) -> Result<Versioning, StoreError> {
-        self.store.versioning().await
-    }
-
-    async fn list_versions(
-        &self,
-        prefix: &str,
-        continuation: Option<&str>,
-    ) -> Result<VersionPage, StoreError> {
-        self.store.list_versions(prefix, continuation).await
+        page
     }
 }

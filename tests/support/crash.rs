@@ -1,90 +1,125 @@
-//! A store through which a save dies half-way: puts of some keys are refused, so that nothing of the
-//! client's later work arrives.
+//! Clients that die half-way: nothing that they send afterwards arrives.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use spillbox::store::keys::Key;
-use spillbox::store::{
-    DeleteFence, DeleteReceipt, GetOptions, GetReply, Head, ListPage, ListRequest, ObjectStore,
-    Part, Payload, PutMode, PutReceipt, SharedStore, StoreError, StoreErrorKind, Upload,
-    UploadPage, VersionPage, Versioning,
-};
+use spillbox::store::keys::KeySpace;
+use spillbox::store::metered::StoreOperation;
+use spillbox::store::{SharedStore, StoreError, StoreErrorKind};
+
+use super::hooked::{Ask, Hook, hooked};
 
 /// Refuses to put keys that contain a text.
 #[derive(Debug)]
-pub(crate) struct Crashing {
-    pub(crate) store: SharedStore,
-    pub(crate) refused: &'static str,
+struct Refusing(&'static str);
+
+/// A store through which a save dies before it puts a key of this class.
+pub(crate) fn refusing(store: &SharedStore, class: &'static str) -> SharedStore {
+    hooked(store, &Arc::new(Refusing(class)))
 }
 
 #[async_trait]
-impl ObjectStore for Crashing {
-    async fn put(
-        &self,
-        key: &Key,
-        payload: Payload,
-        mode: PutMode,
-    ) -> Result<PutReceipt, StoreError> {
-        if key.as_str().contains(self.refused) {
-            let kind = StoreErrorKind::Denied;
-            return Err(StoreError::new(kind, "put", key, "the client died here"));
+impl Hook for Refusing {
+    async fn before(&self, _: &SharedStore, ask: &Ask<'_>) -> Result<usize, StoreError> {
+        if ask.operation == StoreOperation::Put && ask.key.contains(self.0) {
+            return ask.fail(StoreErrorKind::Denied, "the client died here");
         }
-        self.store.put(key, payload, mode).await
+        Ok(0)
+    }
+}
+
+/// When a client dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Moment {
+    /// The request never arrives.
+    Before,
+    /// It takes effect; its answer comes to nobody.
+    After,
+}
+
+/// A client that dies at one of its requests, or at none, and what it asked until then.
+#[derive(Debug)]
+pub(crate) struct Mortal {
+    keys: KeySpace,
+    dies: Option<(usize, Moment)>,
+    life: Mutex<Life>,
+}
+
+#[derive(Debug, Default)]
+struct Life {
+    asked: Vec<String>,
+    died_at: Option<String>,
+}
+
+impl Mortal {
+    pub(crate) fn over(
+        store: &SharedStore,
+        keys: &KeySpace,
+        dies: Option<(usize, Moment)>,
+    ) -> (SharedStore, Arc<Self>) {
+        let mortal = Arc::new(Self {
+            keys: keys.clone(),
+            dies,
+            life: Mutex::default(),
+        });
+        (hooked(store, &mortal), mortal)
     }
 
-    async fn get(&self, key: &Key, options: GetOptions) -> Result<GetReply, StoreError> {
-        self.store.get(key, options).await
+    fn life(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap()
     }
 
-    async fn head(&self, key: &Key) -> Result<Head, StoreError> {
-        self.store.head(key).await
+    /// Every request, `operation:class`, in order.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.life().asked.clone()
     }
 
-    async fn list(&self, request: &ListRequest) -> Result<ListPage, StoreError> {
-        self.store.list(request).await
+    /// The kinds of requests.
+    pub(crate) fn kinds(&self) -> BTreeSet<String> {
+        self.life().asked.iter().cloned().collect()
     }
 
-    async fn delete(&self, key: &Key, fence: DeleteFence) -> Result<DeleteReceipt, StoreError> {
-        self.store.delete(key, fence).await
+    /// The request that was the last one.
+    pub(crate) fn died_at(&self) -> Option<String> {
+        self.life().died_at.clone()
     }
 
-    async fn create_upload(&self, key: &Key) -> Result<Upload, StoreError> {
-        self.store.create_upload(key).await
+    fn label(&self, ask: &Ask<'_>) -> String {
+        let operation = ask.operation.as_str();
+        if ask.key.is_empty() {
+            return operation.to_owned();
+        }
+        format!("{operation}:{}", self.keys.class_of(ask.key).as_str())
+    }
+}
+
+const DEAD: &str = "the client is dead";
+
+#[async_trait]
+impl Hook for Mortal {
+    async fn before(&self, _: &SharedStore, ask: &Ask<'_>) -> Result<usize, StoreError> {
+        let mut life = self.life();
+        if life.died_at.is_some() {
+            return ask.fail(StoreErrorKind::Denied, DEAD);
+        }
+        let (number, label) = (life.asked.len(), self.label(ask));
+        life.asked.push(label.clone());
+        if self.dies == Some((number, Moment::Before)) {
+            life.died_at = Some(label);
+            return ask.fail(StoreErrorKind::Denied, DEAD);
+        }
+        Ok(number)
     }
 
-    async fn put_part(
-        &self,
-        upload: &Upload,
-        number: u32,
-        payload: Payload,
-    ) -> Result<Part, StoreError> {
-        self.store.put_part(upload, number, payload).await
-    }
-
-    async fn complete_upload(
-        &self,
-        upload: &Upload,
-        parts: &[Part],
-    ) -> Result<PutReceipt, StoreError> {
-        self.store.complete_upload(upload, parts).await
-    }
-
-    async fn abort_upload(&self, upload: &Upload) -> Result<(), StoreError> {
-        self.store.abort_upload(upload).await
-    }
-
-    async fn list_uploads(&self, continuation: Option<&str>) -> Result<UploadPage, StoreError> {
-        self.store.list_uploads(continuation).await
-    }
-
-    async fn versioning(&self) -> Result<Versioning, StoreError> {
-        self.store.versioning().await
-    }
-
-    async fn list_versions(
-        &self,
-        prefix: &str,
-        continuation: Option<&str>,
-    ) -> Result<VersionPage, StoreError> {
-        self.store.list_versions(prefix, continuation).await
+    async fn after(&self, ask: &Ask<'_>, number: usize) -> Result<(), StoreError> {
+        let mut life = self.life();
+        if self.dies == Some((number, Moment::After)) {
+            life.died_at = Some(self.label(ask));
+        }
+        if life.died_at.is_some() {
+            return ask.fail(StoreErrorKind::Denied, DEAD);
+        }
+        Ok(())
     }
 }

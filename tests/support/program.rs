@@ -22,7 +22,8 @@ pub(crate) fn bare(arguments: &[&str]) -> Command {
     isolated(binary(), arguments)
 }
 
-/// Any command, with the program under its own name on the PATH.
+/// Any command, with the program under its own name on the PATH. What is kept for a service that is away
+/// would outlive the test, so a test of that says where.
 pub(crate) fn isolated(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     let directory = Path::new(binary()).parent().unwrap().to_str().unwrap();
@@ -41,6 +42,7 @@ pub(crate) fn isolated(program: &str, arguments: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
+    command.env("SPILLBOX_SPOOL_BYTES", "0");
     command
 }
 
@@ -162,7 +164,8 @@ impl Place {
     }
 }
 
-fn store_in(dir: &Path) -> String {
+/// The store of a directory, as `--store` names it.
+pub(crate) fn store_in(dir: &Path) -> String {
     format!("local:{}", dir.join("store").display())
 }
 

@@ -9,9 +9,9 @@ use crate::artifact::escape::escape_field;
 use crate::cli::failure::{EXIT_DONE, Stop};
 use crate::cli::journal::ShowArgs;
 use crate::cli::output;
-use crate::cli::path::ApiPath;
 use crate::cli::stat::fetch_json;
 use crate::cli::transport::Transport;
+use crate::http::api_path::ApiPath;
 use crate::ids::SessionId;
 use crate::limits::MAX_SHOWN_RECORDS;
 

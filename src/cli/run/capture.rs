@@ -5,6 +5,7 @@
 //!
 //! The store is opened when it is needed: a small result neither waits for it nor leaves a trace there.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -17,13 +18,14 @@ use tokio::time::timeout;
 use crate::artifact::measure::Measures;
 use crate::artifact::windows::{WindowBuilder, Windows};
 use crate::cli::failure::Failure;
-use crate::cli::path::ApiPath;
 use crate::cli::run::child::Event;
 use crate::cli::run::hold::{HoldRule, MAX_HELD_BYTES};
+use crate::cli::spool::{Spool, SpoolCopy};
 use crate::cli::steady::steady;
 use crate::cli::target::Target;
 use crate::cli::transport::Transport;
 use crate::cli::upload::{SavedReceipt, Upload, media_type_of};
+use crate::http::api_path::ApiPath;
 
 /// Pieces on their way to the store; with the piece at either end at most some 0.5 MiB.
 const PIECES_IN_FLIGHT: usize = 4;
@@ -50,6 +52,8 @@ pub(super) enum Captured {
         original: Option<String>,
         /// Why it was not stored.
         failure: Failure,
+        /// The spool that all of it is kept on until the service is back.
+        kept: Option<PathBuf>,
     },
 }
 
@@ -68,6 +72,9 @@ pub(super) struct Capture {
     held: Vec<u8>,
     upload: Option<RunningUpload>,
     failure: Option<Failure>,
+    spool: Option<Spool>,
+    /// Everything, from the moment that it is sent.
+    copy: Option<SpoolCopy>,
 }
 
 #[derive(Debug)]
@@ -92,7 +99,14 @@ impl Capture {
             held: Vec::new(),
             upload: None,
             failure: None,
+            spool: None,
+            copy: None,
         }
+    }
+
+    /// Keeps what the service is not there to take on this spool.
+    pub(super) fn keep_on(&mut self, spool: Spool) {
+        self.spool = Some(spool);
     }
 
     /// Takes what the tool did.
@@ -103,6 +117,7 @@ impl Capture {
                 // Ends the upload as incomplete: half an output must not be stored as a whole one.
                 let failure = format!("cannot read the command's output: {error}");
                 self.fail(Failure::new(failure));
+                (self.spool, self.copy) = (None, None);
             }
         }
     }
@@ -116,6 +131,9 @@ impl Capture {
                 self.original = None;
             }
         }
+        if let Some(copy) = &mut self.copy {
+            copy.push(&piece).await;
+        }
         if self.upload.is_some() {
             return self.send(Some(piece)).await;
         }
@@ -124,9 +142,19 @@ impl Capture {
         }
         self.held.extend_from_slice(&piece);
         if self.rule.is_exceeded_by(&self.measures) {
-            self.start_upload().await;
-            let held = std::mem::take(&mut self.held);
-            self.send(Some(held.into())).await;
+            let held = Bytes::from(std::mem::take(&mut self.held));
+            self.copy_of(&held).await;
+            self.start_upload(&held).await;
+            self.send(Some(held)).await;
+        }
+    }
+
+    /// Begins a copy of what is about to be sent.
+    async fn copy_of(&mut self, held: &[u8]) {
+        if let Some(spool) = self.spool.clone() {
+            let mut copy = SpoolCopy::start(spool);
+            copy.push(held).await;
+            self.copy = Some(copy);
         }
     }
 
@@ -139,7 +167,7 @@ impl Capture {
     }
 
     /// Starts to send; the size is not known yet.
-    async fn start_upload(&mut self) {
+    async fn start_upload(&mut self, held: &[u8]) {
         let transport = match self.connect().await {
             Ok(transport) => transport,
             Err(failure) => return self.fail(failure),
@@ -147,7 +175,7 @@ impl Capture {
         let (pieces, arriving) = mpsc::channel(PIECES_IN_FLIGHT);
         let upload = Upload {
             path: self.path.clone(),
-            media_type: media_type_of(&self.held, false),
+            media_type: media_type_of(held, false),
             size_bytes: None,
             body: body_of(arriving),
         };
@@ -187,12 +215,25 @@ impl Capture {
             // What a failed save leaves is the collector's, should it not end in time.
             let _ = timeout(CLEANUP_TIMEOUT, transport.close()).await;
         }
-        let original = self.original.take();
-        decided.unwrap_or_else(|failure| Captured::Lost {
+        let mut failure = match decided {
+            Ok(captured) => return captured,
+            Err(failure) => failure,
+        };
+        let mut kept = None;
+        if let (true, Some(copy), Some(spool)) = (failure.is_away, self.copy, self.spool) {
+            match copy.keep(self.path).await {
+                Ok(()) => kept = Some(spool.directory().to_owned()),
+                Err(error) => failure.message.push_str(&format!("; {error}")),
+            }
+        }
+        Captured::Lost {
             windows: self.windows.finish(),
-            original: original.and_then(|bytes| String::from_utf8(bytes).ok()),
+            original: self
+                .original
+                .and_then(|bytes| String::from_utf8(bytes).ok()),
             failure,
-        })
+            kept,
+        }
     }
 
     async fn decide(&mut self) -> Result<Captured, Failure> {
@@ -212,6 +253,7 @@ impl Capture {
     }
 
     async fn store_whole(&mut self, body: Bytes) -> Result<Captured, Failure> {
+        self.copy_of(&body).await;
         let transport = self.connect().await?;
         let upload = Upload {
             path: self.path.clone(),
@@ -252,10 +294,8 @@ async fn answer_of(
 }
 
 fn stalled() -> Failure {
-    Failure::new(format!(
-        "the store took nothing for {} s",
-        STALL_TIMEOUT.as_secs()
-    ))
+    let seconds = STALL_TIMEOUT.as_secs();
+    Failure::new(format!("the store took nothing for {seconds} s")).away()
 }
 
 #[cfg(test)]

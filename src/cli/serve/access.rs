@@ -1,6 +1,5 @@
 //! Who may come in, decided before a service listens or touches its store.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -15,8 +14,8 @@ use crate::clock::SystemClock;
 use crate::http::app::CallerRules;
 use crate::http::audit::AuditSink;
 use crate::http::host_policy::HostPolicy;
-use crate::lease::entry::OwnerMode;
-use crate::lease::names::OwnerName;
+use crate::lease::leases::Owners;
+use crate::owner_client::owners;
 use crate::settings::Settings;
 
 /// What the settings say of callers, found good.
@@ -24,7 +23,7 @@ use crate::settings::Settings;
 pub(super) struct CheckedAccess {
     tokens: Option<TokenTable>,
     audit: Option<OpenedAudit>,
-    owners: BTreeMap<OwnerName, OwnerMode>,
+    owners: Owners,
 }
 
 impl CheckedAccess {
@@ -51,7 +50,7 @@ impl CheckedAccess {
         Ok(Self {
             tokens,
             audit,
-            owners: settings.owner_modes(),
+            owners: owners(settings).map_err(|error| Failure::usage(error.to_string()))?,
         })
     }
 

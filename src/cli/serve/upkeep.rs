@@ -17,7 +17,9 @@ use crate::http::admin;
 use crate::http::app::AppState;
 use crate::http::rate_limit::RequestLimits;
 use crate::http::request_id::RequestIds;
-use crate::limits::{ADMIN_CONNECTIONS, METRICS_UPKEEP_INTERVAL, RATE_UPKEEP_INTERVAL};
+use crate::limits::{
+    ADMIN_CONNECTIONS, METRICS_UPKEEP_INTERVAL, RATE_UPKEEP_INTERVAL, RECONCILIATION_WATCH_INTERVAL,
+};
 use crate::server::{self, ServerOptions};
 use crate::settings::LimitSettings;
 use crate::store::metered::StoreMeter;
@@ -84,8 +86,39 @@ pub(super) async fn serve_admin(
     server::run(listener, router, options, stop.cancelled_owned()).await;
 }
 
-/// The chores; ends only by being dropped.
-pub(super) async fn keep_house(state: &AppState) -> Infallible {
+/// The chores, and where somebody scrapes, a look at what the last reconciliation left; ends only by being
+/// dropped.
+pub(super) async fn keep_house(state: &AppState, is_scraped: bool) -> Infallible {
+    let watching = async {
+        if is_scraped {
+            watch_reconciliation(state).await;
+        }
+        std::future::pending::<Infallible>().await
+    };
+    tokio::select! {
+        never = do_chores(state) => never,
+        never = watching => never,
+    }
+}
+
+/// Shows in the metrics what a job elsewhere has written into the store.
+async fn watch_reconciliation(state: &AppState) -> Infallible {
+    let mut looks = interval(RECONCILIATION_WATCH_INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let Some(leases) = state.leases() else {
+            continue;
+        };
+        match leases.last_reconciliation().await {
+            Ok(Some(kept)) => state.metrics().last_reconciliation(&kept),
+            Ok(None) => {}
+            Err(error) => tracing::debug!(%error, "the last reconciliation cannot be read now"),
+        }
+    }
+}
+
+async fn do_chores(state: &AppState) -> Infallible {
     let every = |period| {
         let mut ticks = interval(period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -97,6 +130,7 @@ pub(super) async fn keep_house(state: &AppState) -> Infallible {
         tokio::select! {
             _ = metrics.tick() => state.metrics().run_upkeep(),
             _ = pace.tick() => {
+                state.failed_access().forget_idle();
                 if let Some(limits) = state.request_limits() {
                     limits.forget_idle();
                 }

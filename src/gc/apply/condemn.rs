@@ -17,6 +17,7 @@ use crate::gc::plan::{Candidate, PlanSession};
 use crate::gc::report::ReportLine;
 use crate::gc::status::{Reason, Status};
 use crate::gc::sweep::SweepError;
+use crate::gc::unfinished::unfinished_verdict;
 use crate::ids::{ArtifactRef, SessionId, SessionKey};
 use crate::lease::entry::{CondemnReason, Condemned, DeleteOutcome, ReleaseReason};
 use crate::lease::evaluate::{Operation, Refusal};
@@ -71,7 +72,12 @@ impl Run<'_> {
         }
         let state = opened.opened.chain.state();
         self.release_expired(session, name, state, now).await;
-        let folded = Folded::new(Arc::clone(state), false);
+        let written = self.collector.written(tenant, &session.session_key, state);
+        let written = match written.await {
+            Ok(written) => written,
+            Err(error) => return self.fail(session, &error),
+        };
+        let folded = Folded::new(Arc::clone(state), false).with_written(written);
         let place = Place {
             session,
             name,
@@ -349,14 +355,6 @@ fn changed() -> Fate {
         Status::RaceDetected,
         Reason::ArtifactChangedAfterCleanupPlan,
     )
-}
-
-pub(super) fn unfinished_verdict(error: &SweepError) -> (Status, Reason) {
-    if error.is_denied() {
-        (Status::Denied, Reason::ArtifactDeleteDenied)
-    } else {
-        (Status::PendingDelete, Reason::CondemnedEarlier)
-    }
 }
 
 fn unfinished(error: &SweepError) -> Fate {

@@ -2,14 +2,14 @@
 
 use jiff::Timestamp;
 
-use super::condemn::unfinished_verdict;
-use super::{Run, has_settled};
+use super::Run;
 use crate::artifact::manifest::ManifestEntry;
 use crate::gc::collector::Stands;
 use crate::gc::plan::PlanSession;
 use crate::gc::report::ReportLine;
 use crate::gc::status::{Reason, Status};
 use crate::gc::sweep::SweepError;
+use crate::gc::unfinished::{Settling, unfinished_verdict};
 use crate::ids::{ArtifactId, ArtifactRef, SessionId, SessionKey};
 use crate::lease::entry::{Condemned, DeleteOutcome};
 use crate::lease::state::{ArtifactStatus, State};
@@ -81,37 +81,18 @@ impl Run<'_> {
         condemned: &Condemned,
         now: Timestamp,
     ) -> ReportLine {
-        let artifact = ArtifactRef {
-            session_key: session.session_key,
-            artifact_id: condemned.artifact_id,
+        let settling = Settling {
+            now,
+            settle_seconds: self.plan.policy.settle_seconds,
         };
-        let bytes = condemned.size_bytes.unwrap_or(0);
-        let line = |verdict| ReportLine::new(&session.tenant, artifact, verdict, bytes);
-        let settle = self.plan.policy.settle_seconds;
-        if !has_settled(condemned.server_date, now, settle) {
-            return line((Status::PendingDelete, Reason::SettleNotReached));
+        let finishing = self
+            .collector
+            .finish_condemned(&session.tenant, name, condemned, settling);
+        let mut line = finishing.await;
+        if matches!(line.status, Status::Deleted | Status::AlreadyMissing) {
+            line.reason = self.planned_reason(session, condemned.artifact_id);
         }
-        let collector = self.collector;
-        let swept = collector
-            .sweep_condemned(&session.tenant, name, &artifact, condemned)
-            .await;
-        match swept {
-            Ok(swept) => {
-                let reason = self.planned_reason(session, condemned.artifact_id);
-                let status = match swept.outcome {
-                    DeleteOutcome::Deleted => Status::Deleted,
-                    DeleteOutcome::AlreadyMissing => Status::AlreadyMissing,
-                };
-                ReportLine {
-                    note: swept.difference,
-                    ..line((status, reason))
-                }
-            }
-            Err(error) => ReportLine {
-                note: Some(error.to_string()),
-                ..line(unfinished_verdict(&error))
-            },
-        }
+        line
     }
 
     fn planned_reason(&self, session: &PlanSession, artifact_id: ArtifactId) -> Reason {

@@ -9,28 +9,28 @@ use crate::lease::entry::{
 use crate::limits::DEFAULT_ORPHAN_TTL;
 
 const NOW: &str = "2026-12-10T00:00:00Z";
-const HOUR: i64 = 3_600;
+pub(in crate::gc) const HOUR: i64 = 3_600;
 
-fn now() -> Timestamp {
+pub(in crate::gc) fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
-fn ago(seconds: i64) -> Timestamp {
+pub(in crate::gc) fn ago(seconds: i64) -> Timestamp {
     now() - SignedDuration::from_secs(seconds)
 }
 
-fn cutoff() -> Cutoff {
+pub(in crate::gc) fn cutoff() -> Cutoff {
     Cutoff {
         now: now(),
         orphan_ttl: DEFAULT_ORPHAN_TTL,
     }
 }
 
-fn aid() -> ArtifactId {
+pub(in crate::gc) fn aid() -> ArtifactId {
     ArtifactId::new(1, [0; 10])
 }
 
-fn seen(age_s: i64) -> Seen {
+pub(in crate::gc) fn seen(age_s: i64) -> Seen {
     Seen {
         size_bytes: 5,
         etag: "\"e\"".to_owned(),
@@ -39,7 +39,7 @@ fn seen(age_s: i64) -> Seen {
 }
 
 /// A pair by the ages of its keys in seconds.
-fn pair(manifest: Option<i64>, body: Option<i64>) -> Pair {
+pub(in crate::gc) fn pair(manifest: Option<i64>, body: Option<i64>) -> Pair {
     let session_key = SessionKey::derive(&Tenant::default(), &"s".parse().unwrap());
     Pair {
         artifact: ArtifactRef {
@@ -51,12 +51,12 @@ fn pair(manifest: Option<i64>, body: Option<i64>) -> Pair {
     }
 }
 
-fn old() -> Pair {
+pub(in crate::gc) fn old() -> Pair {
     pair(Some(48 * HOUR), Some(48 * HOUR))
 }
 
 /// A journal whose entries were all written at the store's date `ago(age_s)`.
-fn journal_at(age_s: Option<i64>, entries: &[Entry]) -> JournalView {
+pub(in crate::gc) fn journal_at(age_s: Option<i64>, entries: &[Entry]) -> JournalView {
     let mut state = State::default();
     for (seq, entry) in entries.iter().enumerate() {
         state.apply(seq as u64, age_s.map(ago), entry).unwrap();
@@ -64,11 +64,11 @@ fn journal_at(age_s: Option<i64>, entries: &[Entry]) -> JournalView {
     JournalView::Folded(Folded::new(Arc::new(state), false))
 }
 
-fn journal(entries: &[Entry]) -> JournalView {
+pub(in crate::gc) fn journal(entries: &[Entry]) -> JournalView {
     journal_at(Some(47 * HOUR), entries)
 }
 
-fn prepared() -> Entry {
+pub(in crate::gc) fn prepared() -> Entry {
     Entry::Prepared(Box::new(Prepared {
         transaction_id: "t".parse().unwrap(),
         owner: "memory".parse().unwrap(),
@@ -84,25 +84,25 @@ fn prepared() -> Entry {
     }))
 }
 
-fn committed() -> Entry {
+pub(in crate::gc) fn committed() -> Entry {
     Entry::Committed {
         transaction_id: "t".parse().unwrap(),
         owner_generation: None,
     }
 }
 
-fn released() -> Entry {
+pub(in crate::gc) fn released() -> Entry {
     Entry::Released {
         transaction_id: "t".parse().unwrap(),
         why: ReleaseReason::Removed,
     }
 }
 
-fn touched() -> Entry {
+pub(in crate::gc) fn touched() -> Entry {
     Entry::Touched { artifact_id: aid() }
 }
 
-fn condemned() -> Entry {
+pub(in crate::gc) fn condemned() -> Entry {
     Entry::Condemned(Box::new(Condemned {
         artifact_id: aid(),
         decision_id: None,
@@ -118,7 +118,7 @@ fn condemned() -> Entry {
     }))
 }
 
-fn deleted() -> Entry {
+pub(in crate::gc) fn deleted() -> Entry {
     Entry::Deleted {
         artifact_id: aid(),
         outcome: DeleteOutcome::Deleted,
@@ -219,6 +219,32 @@ fn a_touch_renews_the_grace() {
 fn a_reference_of_an_unknown_time_keeps() {
     let kept = (Status::RetainedRecent, Reason::ReferenceTimeUnknown);
     assert_eq!(is(&old(), &journal_at(None, &[touched()])), kept);
+}
+
+/// Its writer had seen no date of the store: the store's own time of the record counts.
+#[test]
+fn a_record_without_a_time_counts_from_when_it_was_written() {
+    let JournalView::Folded(folded) = journal_at(None, &[touched()]) else {
+        unreachable!()
+    };
+    assert_eq!(untimed_references(&folded.state), BTreeSet::from([0]));
+    for (age_s, status) in [
+        (23 * HOUR, Status::RetainedRecent),
+        (24 * HOUR + 600, Status::RetainedRecent),
+        (24 * HOUR + 601, Status::PlannedDelete),
+    ] {
+        let written = BTreeMap::from([(0, ago(age_s))]);
+        let view = JournalView::Folded(folded.clone().with_written(written));
+        assert_eq!(is(&old(), &view).0, status, "{age_s}");
+    }
+    let JournalView::Folded(timed) = journal(&[touched()]) else {
+        unreachable!()
+    };
+    assert!(untimed_references(&timed.state).is_empty());
+    let JournalView::Folded(leased) = journal_at(None, &[prepared()]) else {
+        unreachable!()
+    };
+    assert!(untimed_references(&leased.state).is_empty());
 }
 
 #[test]

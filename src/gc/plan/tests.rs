@@ -66,6 +66,7 @@ fn plan() -> Plan {
         tombstones: 1,
         is_partial: false,
         uploads: vec![],
+        alarms: Vec::new(),
         parts: vec![PartRef {
             sha256: Sha256Digest::of(b"part"),
             candidates: 1,

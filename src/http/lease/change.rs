@@ -36,6 +36,8 @@ struct Commit {
 #[serde(deny_unknown_fields)]
 struct Abort {
     reason: Option<StatedAbort>,
+    /// Without asking the owner to seal its absence; for operators.
+    force: Option<bool>,
 }
 
 /// Why a caller may say that a reference never came: the others are found out, not stated.
@@ -93,23 +95,33 @@ pub(crate) async fn commit(
     changed(answer.await, &caller, &session, &name)
 }
 
-/// Says that the owner refused the reference, with nothing in flight.
+/// Says that the owner refused the reference, with nothing in flight; or ends the lease of an owner that
+/// is no more.
 pub(crate) async fn abort(
     caller: Caller,
     SessionPath(session): SessionPath,
     TransactionPath(name): TransactionPath,
     request: Request,
 ) -> Result<Response, Problem> {
-    let Abort { reason } = stated(request).await?;
-    let why = match reason {
-        None | Some(StatedAbort::Rejected) => AbortReason::Rejected,
+    let Abort { reason, force } = stated(request).await?;
+    let (leases, tenant) = (&caller.leases, &caller.tenant);
+    let answer = match reason {
+        None | Some(StatedAbort::Rejected) if force.is_some() => {
+            let detail = "`force` goes with `reason`: `operator`";
+            return Err(Problem::new(ErrorCode::InvalidLease, detail));
+        }
+        None | Some(StatedAbort::Rejected) => {
+            let why = AbortReason::Rejected;
+            leases.abort(tenant, &session, &name, why).await
+        }
         Some(StatedAbort::Operator) => {
             require(&caller.principal, Scope::Admin)?;
-            AbortReason::Operator
+            let is_forced = force.unwrap_or_default();
+            let ending = leases.abort_by_operator(tenant, &session, &name, is_forced);
+            Box::pin(ending).await
         }
     };
-    let answer = caller.leases.abort(&caller.tenant, &session, &name, why);
-    changed(answer.await, &caller, &session, &name)
+    changed(answer, &caller, &session, &name)
 }
 
 /// Says that the owner has removed its references.
@@ -165,7 +177,7 @@ pub(crate) async fn resolve(
     Ok(fresh(StatusCode::OK, &resolution))
 }
 
-async fn stated<T: DeserializeOwned>(request: Request) -> Result<T, Problem> {
+pub(super) async fn stated<T: DeserializeOwned>(request: Request) -> Result<T, Problem> {
     let (parts, body) = request.into_parts();
     Query::parse(parts.uri.query(), &[])?;
     let most = MAX_LEASE_REQUEST_BYTES;

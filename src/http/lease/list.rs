@@ -1,9 +1,12 @@
 //! `GET /v1/sessions/{session}/leases` and `…/leases/{txn}`.
 
+use std::time::Duration;
+
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use humantime_serde::re::humantime;
 use serde::Serialize;
 
 use crate::http::caller::Caller;
@@ -17,7 +20,7 @@ use crate::lease::names::TransactionId;
 use crate::lease::report::LeaseReport;
 use crate::limits::{DEFAULT_LEASE_LIMIT, MAX_LEASE_LIMIT};
 
-const PARAMETERS: &[&str] = &["owner", "state", "limit", "cursor"];
+const PARAMETERS: &[&str] = &["owner", "state", "stuck_for", "limit", "cursor"];
 
 const STATES: &[(&str, &str)] = &[
     ("prepared", "prepared"),
@@ -78,11 +81,20 @@ fn filter(raw: Option<&str>) -> Result<LeaseFilter, InvalidParameterError> {
     Ok(LeaseFilter {
         owner: query.parsed("owner")?,
         state: query.one_of("state", STATES)?.map(str::to_owned),
+        stuck_for: query.text("stuck_for").map(duration).transpose()?,
         after,
         limit: limit
             .and_then(|limit| usize::try_from(limit).ok())
             .unwrap_or(DEFAULT_LEASE_LIMIT),
     })
+}
+
+/// Reads a time as `15m` or `24h`, or as whole seconds.
+fn duration(text: &str) -> Result<Duration, InvalidParameterError> {
+    let seconds = text.parse().map(Duration::from_secs);
+    seconds
+        .or_else(|_| humantime::parse_duration(text))
+        .map_err(|_| InvalidParameterError::new("stuck_for", "a time as `15m`, or whole seconds"))
 }
 
 fn encode_cursor(name: &TransactionId) -> String {
@@ -97,6 +109,16 @@ fn decode_cursor(cursor: &str) -> Option<TransactionId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_a_number_of_seconds_or_has_a_unit() {
+        for (text, seconds) in [("0", 0), ("90", 90), ("15m", 900), ("1h 30m", 5_400)] {
+            assert_eq!(duration(text).unwrap(), Duration::from_secs(seconds));
+        }
+        for bad in ["", "-1", "1.5", "soon", "15 m inutes"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_cursor_is_a_word_that_comes_back() {

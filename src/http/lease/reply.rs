@@ -88,7 +88,9 @@ pub(super) fn prepare_problem(
 /// Turns a failed change or read into its problem.
 pub(super) fn lease_problem(error: LeaseError, transaction_id: &TransactionId) -> Problem {
     match error {
-        LeaseError::ReadOnly => Problem::new(error.code(), error.to_string()),
+        LeaseError::ReadOnly | LeaseError::OwnerUnsealed(_) => {
+            Problem::new(error.code(), error.to_string())
+        }
         LeaseError::Journal(error) => journal_problem(error, Some(transaction_id)),
     }
 }
@@ -96,7 +98,9 @@ pub(super) fn lease_problem(error: LeaseError, transaction_id: &TransactionId) -
 impl From<LeaseError> for Problem {
     fn from(error: LeaseError) -> Self {
         match error {
-            LeaseError::ReadOnly => Self::new(error.code(), error.to_string()),
+            LeaseError::ReadOnly | LeaseError::OwnerUnsealed(_) => {
+                Self::new(error.code(), error.to_string())
+            }
             LeaseError::Journal(error) => journal_problem(error, None),
         }
     }

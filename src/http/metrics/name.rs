@@ -25,9 +25,25 @@ macro_rules! metrics {
 metrics! {
     BUILD_INFO: Gauge = "spillbox_build_info", "1; the label is the version";
     FAILURES: Counter = "spillbox_failures_total", "Requests answered with an error, by its code";
+    GC_ARTIFACTS: Counter = "spillbox_gc_artifacts_total",
+        "Artifacts that applied plans have decided about, by status";
+    JOURNALS_UNREADABLE: Gauge = "spillbox_reconciliation_unreadable_journals",
+        "Journals that the last reconciliation of the whole store could not read";
+    LEASES_MISSING: Gauge = "spillbox_reconciliation_missing_referenced",
+        "Leases whose artifact was not there in the last reconciliation of the whole store";
+    LEASES_PENDING: Gauge = "spillbox_reconciliation_pending_leases",
+        "PREPARED leases that the last reconciliation of the whole store could not decide";
+    LEASES_UNPROTECTED: Gauge = "spillbox_reconciliation_published_unprotected",
+        "Leases that an operator ended and whose owner still showed the reference then";
+    MISSING_REFERENCED: Counter = "spillbox_missing_referenced_total",
+        "Leases reconciled by request whose artifact was not there";
     READ_BACK_BYTES: Counter = "spillbox_read_back_bytes_total",
         "Bytes of successful replies below a locator, by route";
     READY: Gauge = "spillbox_ready", "1 while /readyz says yes";
+    RECONCILED: Counter = "spillbox_reconciled_total",
+        "Leases reconciled by request, by what became of them";
+    RECONCILIATION_TIME: Gauge = "spillbox_reconciliation_timestamp_seconds",
+        "When the last reconciliation of the whole store ended, since 1970; 0: never";
     REQUEST_DURATION: Seconds = "spillbox_http_request_duration_seconds",
         "Time until a reply's head, by method, route and class of status";
     REQUESTS: Counter = "spillbox_http_requests_total",

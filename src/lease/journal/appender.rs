@@ -141,6 +141,10 @@ impl Appender {
         if std::mem::take(&mut self.looks_first) {
             view.catch_up(&self.site, &mut self.pace).await?;
         }
+        if view.has_lost_date() {
+            // Without a view the next round opens the journal, and its replies bring a date.
+            return Ok(());
+        }
         let mut batch = Batch::new(view.next_seq(), view.as_of(), view.state());
         let waiting = self.fill(&mut batch);
         if batch.entries().is_empty() {

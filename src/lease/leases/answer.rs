@@ -1,5 +1,7 @@
 //! What is asked of the leases of a store, and what is answered.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use crate::digest::Sha256Digest;
@@ -37,6 +39,8 @@ pub struct LeaseFilter {
     pub owner: Option<OwnerName>,
     /// Only in this state: `prepared`, `committed`, `aborted` or `released`.
     pub state: Option<String>,
+    /// Only prepared ones that have been so for this long, or for nobody knows how long.
+    pub stuck_for: Option<Duration>,
     /// Only transactions after this one.
     pub after: Option<TransactionId>,
     /// At most so many.
@@ -89,7 +93,7 @@ pub struct Lifted {
 ///
 /// # Errors
 /// There is none of that name.
-pub(super) fn lease_answer(
+pub(in crate::lease) fn lease_answer(
     answer: Answer,
     session: &SessionId,
     transaction_id: &TransactionId,

@@ -131,7 +131,7 @@ impl Leases {
         owner: &OwnerName,
         stated: Option<OwnerMode>,
     ) -> Result<OwnerMode, PrepareError> {
-        let configured = self.options.owners.get(owner).copied();
+        let configured = self.options.owners.modes.get(owner).copied();
         let mode = configured.unwrap_or(OwnerMode::OwnerFenced);
         match stated {
             Some(stated) if stated != mode => Err(PrepareError::OwnerMode(format!(

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use uuid::Uuid;
 
 use super::*;
-use crate::clock::{Clock as _, ManualClock, SharedClock, SystemClock};
+use crate::clock::{Clock, ManualClock, SharedClock, SystemClock};
 use crate::ids::{SeededIds, Tenant};
 use crate::lease::journals::Journals;
 use crate::lease::sample::{next_record, touched};

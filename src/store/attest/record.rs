@@ -7,8 +7,8 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 
 use super::prober::fetch;
-use super::verdict::FORMAT;
-use super::{AttestOptions, Attestation, Mode, Target};
+use super::verdict::{CheckRow, FORMAT};
+use super::{AttestOptions, Attestation, CheckName, Fence, Mode, Outcome, Target};
 use crate::clock::Clock;
 use crate::limits;
 use crate::store::keys::KeySpace;
@@ -39,6 +39,19 @@ impl Attestation {
             && self.contenders == options.contenders
             && self.mode == mode
             && mode != Mode::Unknown
+            && !self.is_undecided_about_its_fence()
+    }
+
+    /// Returns whether there is no delete fence only because a check of one ended without an answer, as
+    /// the races do on a machine that is too busy for them.
+    fn is_undecided_about_its_fence(&self) -> bool {
+        let is_undecided = |row: &CheckRow| {
+            matches!(
+                row.check,
+                CheckName::DeleteIfMatch | CheckName::DeleteRace | CheckName::DeleteVersion
+            ) && row.end.outcome == Outcome::Unknown
+        };
+        self.delete_fence == Fence::None && self.checks.iter().any(is_undecided)
     }
 }
 

@@ -412,6 +412,17 @@ async fn an_attestation_is_reused_until_something_changes() {
     assert!(start(&target, options()).await.1);
     clock.advance(SignedDuration::from_hours(24) + SignedDuration::from_secs(2));
     assert!(!start(&target, options()).await.1, "a day later");
+    // A start that was too busy for the last races knows of no fence; the next one looks again.
+    let (mut hasty, _) = start(&target, options()).await;
+    hasty.delete_fence = Fence::None;
+    let race = hasty.checks.iter_mut();
+    let race = race.filter(|row| row.check == CheckName::DeleteVersion);
+    race.for_each(|row| row.end = Check::unknown("not answered in time"));
+    let store = target.endpoints[0].store.as_ref();
+    save(store, &target.keys, &hasty).await.unwrap();
+    let (again, reused) = start(&target, options()).await;
+    assert!(!reused, "undecided");
+    assert_eq!(again.delete_fence, Fence::VersionId);
 }
 
 #[tokio::test(start_paused = true)]

@@ -25,15 +25,19 @@ pub enum KeyClass {
     Journal,
     /// Checkpoints.
     Checkpoint,
-    /// Plans and reports of the collector.
-    Gc,
+    /// Plans of the collector.
+    Plan,
+    /// Reports of the collector.
+    Report,
+    /// What the last reconciliation left.
+    Reconciliation,
     /// A key that no row describes: somebody else's, or a defect.
     Foreign,
 }
 
 impl KeyClass {
     /// Every class.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Format,
         Self::Probe,
         Self::Attest,
@@ -44,7 +48,9 @@ impl KeyClass {
         Self::Turn,
         Self::Journal,
         Self::Checkpoint,
-        Self::Gc,
+        Self::Plan,
+        Self::Report,
+        Self::Reconciliation,
         Self::Foreign,
     ];
 
@@ -61,7 +67,9 @@ impl KeyClass {
             Self::Turn => "turn",
             Self::Journal => "journal",
             Self::Checkpoint => "checkpoint",
-            Self::Gc => "gc",
+            Self::Plan => "plan",
+            Self::Report => "report",
+            Self::Reconciliation => "reconciliation",
             Self::Foreign => "foreign",
         }
     }
@@ -81,7 +89,12 @@ impl KeySpace {
             Some("format.json") => KeyClass::Format,
             Some("probe") => KeyClass::Probe,
             Some("attest") => KeyClass::Attest,
-            Some("gc") => KeyClass::Gc,
+            Some("gc") => match segments.next() {
+                Some("plans") => KeyClass::Plan,
+                Some("reports") => KeyClass::Report,
+                Some("reconciliation.json") => KeyClass::Reconciliation,
+                Some(_) | None => KeyClass::Foreign,
+            },
             // `t/{tenant}/{class}/…`
             Some("t") => match segments.nth(1) {
                 Some("s") => KeyClass::Session,
@@ -116,8 +129,11 @@ mod tests {
                 let shape = literal.split('"').next()?;
                 shape.strip_prefix(start)
             })
-            // The marks of the root, of the builder itself and of all tenants, which no single row is.
-            .filter(|shape| !shape.is_empty() && !shape.starts_with('{') && *shape != "t/")
+            // The marks of the root, of the builder itself, of all tenants and of all that collections
+            // write, which no single row is.
+            .filter(|shape| {
+                !shape.is_empty() && !shape.starts_with('{') && !["t/", "gc/"].contains(shape)
+            })
             .collect()
     }
 

@@ -1,11 +1,15 @@
 //! How an endpoint is reached: settings, the credential chain, and the client configuration that the
 //! rest of the backend relies on (no SDK retries, no SDK checksums, path style where it is needed).
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use aws_config::imds;
 use aws_config::meta::region::RegionProviderChain;
+use aws_config::profile::ProfileFileCredentialsProvider;
 use aws_config::{BehaviorVersion, SdkConfig};
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
 use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
@@ -53,6 +57,10 @@ pub struct S3Settings {
     /// Sign the payload's SHA-256 too; costs a second pass over each body and one contiguous copy.
     /// Without a value: on over plain HTTP, off over TLS.
     pub sign_payload: Option<bool>,
+    /// The profile that the credentials are taken from, instead of the default chain.
+    pub profile: Option<String>,
+    /// The file that the profile is looked up in, instead of the usual ones.
+    pub credentials_file: Option<PathBuf>,
     /// Time to reach the endpoint.
     #[serde(with = "humantime_serde")]
     pub connect_timeout: Duration,
@@ -73,6 +81,8 @@ impl Default for S3Settings {
             path_style: None,
             checksum: ChecksumMode::default(),
             sign_payload: None,
+            profile: None,
+            credentials_file: None,
             connect_timeout: Duration::from_secs(3),
             request_timeout: Duration::from_secs(20),
             transfer_timeout: Duration::from_secs(120),
@@ -160,6 +170,21 @@ impl S3Settings {
         }
     }
 
+    /// Takes credentials from a profile and nowhere else: where it is missing, requests are refused instead of
+    /// being sent with somebody else's rights.
+    fn of_profile(&self, profile: &str) -> ProfileFileCredentialsProvider {
+        let builder = ProfileFileCredentialsProvider::builder().profile_name(profile);
+        let builder = match &self.credentials_file {
+            None => builder,
+            Some(file) => builder.profile_files(
+                EnvConfigFiles::builder()
+                    .with_file(EnvConfigFileKind::Credentials, file)
+                    .build(),
+            ),
+        };
+        builder.build()
+    }
+
     /// Reads the default chain: region, credentials, endpoint.
     pub(super) async fn load(&self) -> Result<(SdkConfig, Option<String>), S3SetupError> {
         let from_env = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]
@@ -182,11 +207,17 @@ impl S3Settings {
             .read_timeout(IMDS_TIMEOUT)
             .max_attempts(1)
             .build();
-        let credentials =
-            aws_config::default_provider::credentials::DefaultCredentialsChain::builder()
-                .imds_client(metadata)
-                .build()
-                .await;
+        let credentials = match &self.profile {
+            Some(profile) => SharedCredentialsProvider::new(self.of_profile(profile)),
+            None => {
+                let chain =
+                    aws_config::default_provider::credentials::DefaultCredentialsChain::builder()
+                        .imds_client(metadata)
+                        .build()
+                        .await;
+                SharedCredentialsProvider::new(chain)
+            }
+        };
         let config = aws_config::defaults(BehaviorVersion::v2026_01_12())
             .region(region)
             .credentials_provider(credentials)

@@ -134,13 +134,6 @@ impl Ground {
         Some(ground)
     }
 
-    /// Whether the server runs on this machine.
-    pub(super) fn is_local(&self) -> bool {
-        ["//127.0.0.1", "//localhost", "//[::1]"]
-            .iter()
-            .any(|host| self.url.contains(host))
-    }
-
     /// A prefix that nobody else uses; ends in a slash.
     pub(super) fn fresh_prefix(&self) -> String {
         let unique = self.ids.uuid(SystemClock.now());

@@ -1,7 +1,5 @@
 //! Saves and reads over a real endpoint: the fault-free part of what `save_faults` tries in process.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use futures_util::future::join_all;
@@ -20,7 +18,7 @@ use spillbox::store::{DeleteFence, ListRequest, PutMode, SharedStore, Versioning
 
 use super::endpoint::{Ground, Mode};
 use super::suite::Suite;
-use crate::support::crash::Crashing;
+use crate::support::crash::refusing;
 use crate::support::library::{body, log, read_all, receipt, replica_under, request};
 
 const SMALL: usize = 5_000;
@@ -41,10 +39,7 @@ impl Corner<'_> {
 
     /// Saves through a replica that dies before it puts a key of this class.
     async fn crash_before(&self, class: &'static str, save: SaveRequest, bytes: &Bytes) {
-        let store: SharedStore = Arc::new(Crashing {
-            store: Arc::clone(self.store),
-            refused: class,
-        });
+        let store = refusing(self.store, class);
         let died = replica_under(&store, &self.keys);
         died.save(save, body(bytes)).await.unwrap_err();
         died.drain().await;

@@ -224,7 +224,11 @@ fn artifact() -> ArtifactId {
     ArtifactId::new(7, [7; 10])
 }
 
-fn intent(name: &str, reference_count: u64, retain_until: Option<Timestamp>) -> Prepared {
+pub(super) fn intent(
+    name: &str,
+    reference_count: u64,
+    retain_until: Option<Timestamp>,
+) -> Prepared {
     Prepared {
         transaction_id: name.parse().unwrap(),
         owner: "memory".parse().unwrap(),
@@ -242,18 +246,25 @@ fn intent(name: &str, reference_count: u64, retain_until: Option<Timestamp>) -> 
 
 /// A state, and how many records it took.
 #[derive(Default)]
-struct Journal {
+pub(super) struct Journal {
     state: State,
     next_seq: u64,
+    ops: Vec<&'static str>,
+}
+
+/// The names of the entries that were appended, in order.
+pub(super) fn phases(journal: &Journal) -> &[&'static str] {
+    &journal.ops
 }
 
 impl Journal {
     /// Appends what an operation comes to; `false` where it appends nothing.
-    fn ask(&mut self, operation: &Operation) -> Result<bool, Refusal> {
+    pub(super) fn ask(&mut self, operation: &Operation) -> Result<bool, Refusal> {
         match evaluate(&self.state, self.next_seq, operation) {
             Verdict::Append(entries) => {
                 for entry in &entries {
                     self.state.apply(self.next_seq, None, entry).unwrap();
+                    self.ops.push(entry.op());
                 }
                 self.next_seq += 1;
                 Ok(true)
@@ -268,7 +279,7 @@ impl Journal {
     }
 
     /// Brings a lease into a phase.
-    fn reach(&mut self, phase: &str, intent: &Prepared) -> anyhow::Result<()> {
+    pub(super) fn reach(&mut self, phase: &str, intent: &Prepared) -> anyhow::Result<()> {
         let steps: &[Step] = match phase {
             "none" => &[],
             "prepared" => &[Step::Prepare],

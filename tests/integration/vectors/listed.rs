@@ -71,20 +71,8 @@ pub(super) const LISTED: &[Listed] = &[
         ],
     },
     Listed {
-        run_in: Where::Step(6),
-        reason: "reconciliation with owners",
-        ids: &["S13-J21", "S13-J23", "S13-J24", "S13-J25"],
-    },
-    Listed {
         run_in: Where::JournalCases,
         reason: "needs a directory with a link in it",
         ids: &["S13-J28"],
-    },
-    Listed {
-        run_in: Where::Step(7),
-        reason: "garbage collection",
-        ids: &[
-            "S13-G01", "S13-G12", "S13-G13", "HER-G01", "HER-G02", "OC-G02", "S13-G11",
-        ],
     },
 ];

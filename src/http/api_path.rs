@@ -45,6 +45,16 @@ impl ApiPath {
         Self(format!("/a/{artifact}{below}"))
     }
 
+    /// Takes a path of [`ApiPath::artifacts`] that was kept as text; `None` for any other.
+    pub fn kept(text: &str) -> Option<Self> {
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+        let (path, _) = text.split_once('?').unwrap_or((text, ""));
+        let session = path
+            .strip_prefix("/v1/sessions/")?
+            .strip_suffix("/artifacts")?;
+        (is_plain && !session.contains('/')).then(|| Self(text.to_owned()))
+    }
+
     /// Adds a parameter where there is a value.
     #[must_use]
     pub fn with(mut self, name: &str, value: Option<impl ToString>) -> Self {
@@ -78,5 +88,20 @@ mod tests {
             path.as_str(),
             "/v1/sessions/a%2Fb%20%3F%C3%A9%2B/artifacts?tool=x%26y%3D1&means="
         );
+        assert_eq!(ApiPath::kept(path.as_str()), Some(path));
+    }
+
+    #[test]
+    fn only_a_save_is_taken_from_text() {
+        for bad in [
+            "",
+            "http://h/v1/sessions/s/artifacts",
+            "/v1/sessions/s/results?tool=x",
+            "/v1/sessions/s/../t/artifacts",
+            "/v1/sessions/s/artifacts?a=b c",
+            "/v1/gc/plans",
+        ] {
+            assert_eq!(ApiPath::kept(bad), None, "{bad}");
+        }
     }
 }
