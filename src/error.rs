@@ -421,7 +421,11 @@ mod tests {
             if code.status().is_client_error()
                 && !matches!(
                     code,
-                    ErrorCode::BodyIncomplete | ErrorCode::RateLimited | ErrorCode::RequestTimeout
+                    // A plan grows old enough by itself.
+                    ErrorCode::BodyIncomplete
+                        | ErrorCode::GcPlanTooYoung
+                        | ErrorCode::RateLimited
+                        | ErrorCode::RequestTimeout
                 )
             {
                 assert!(!code.is_retryable(), "{code}");
