@@ -99,13 +99,13 @@ pub async fn open_collector_store(
 ) -> Result<Option<SharedStore>, OpenStoreError> {
     let CollectorSettings {
         profile,
-        credentials_file,
+        credentials_path,
     } = &settings.collector;
     match &settings.url {
         StoreUrl::S3 { bucket, .. } if profile.is_some() => {
             let s3 = S3Settings {
                 profile: profile.clone(),
-                credentials_file: credentials_file.clone(),
+                credentials_file: credentials_path.clone(),
                 ..s3_settings(settings, bucket)
             };
             Ok(Some(Arc::new(S3Store::connect(&s3).await?)))

@@ -239,7 +239,7 @@ impl Library {
     }
 
     /// Takes over what a plan of the collector, whose look began at `look_began`, saw of the use of quotas.
-    pub fn rebase_usage(&self, baseline: UsageBaseline, look_began: Timestamp) {
+    pub fn rebase_usage(&self, baseline: UsageBaseline, look_began: jiff::Timestamp) {
         self.usage.rebase(baseline, look_began);
     }
 

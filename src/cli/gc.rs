@@ -28,7 +28,7 @@ use crate::gc::shard::Shard;
 use crate::gc::stock::Stock;
 use crate::ids::{SessionId, Tenant};
 use crate::open_store::{collector_over, open_collector_store};
-use crate::settings::{Settings, StoreUrl};
+use crate::settings::Settings;
 
 mod show;
 

@@ -54,6 +54,9 @@ pub fn grounds(
         Judged::Is(status, reason) => Some((status, reason)),
         Judged::Finished | Judged::NeedsJournal | Judged::NeedsManifest => None,
     };
+    // Not a matter of age: nothing is left to go.
+    let is_over = manifest == ManifestState::Tombstone && pair.body.is_none();
+    let verdict = verdict.filter(|_| !is_over);
     let artifact_id = pair.artifact.artifact_id;
     let (mut records, mut referred) = (BTreeSet::new(), None);
     if let JournalView::Folded(folded) = journal {

@@ -260,7 +260,7 @@ impl AppState {
     }
 
     pub(crate) fn gc_settings(&self) -> PolicySettings {
-        *self.0.gc_settings.get_or_init(PolicySettings::default)
+        self.0.gc_settings.get().copied().unwrap_or_default()
     }
 
     /// What goes on after its request is answered.

@@ -327,3 +327,6 @@ pub async fn hash_of(site: &Site, seq: u64) -> Result<Option<Sha256Digest>, Stor
     let stored = slot::read(&*site.around().store, &site.record_key(seq)).await?;
     Ok(stored.map(|stored| Sha256Digest::of(&stored.bytes)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use crate::digest::Sha256Digest;
 use crate::lease::chain::Chain;
 use crate::lease::checkpoint::Tail;
 use crate::lease::open::{self, OpenError};
@@ -58,6 +59,37 @@ impl View {
         Ok(view)
     }
 
+    /// Folds the journal anew, and requires that our record `seq` stands on it: as its end, or named by
+    /// the record after it. `None` where it does not. That the slot holds our bytes proves nothing: it
+    /// may have been emptied behind us, and what is written there then is read by nobody.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub async fn open_with(
+        site: &Site,
+        seq: u64,
+        own: &[u8],
+        pace: &mut Pace,
+    ) -> Result<Option<Self>, OpenError> {
+        let mut view = Self::open(site, pace).await?;
+        if view.next_seq() <= seq {
+            // A listing that does not show it yet.
+            while !view.prove(site, pace).await? {}
+        }
+        let own = Sha256Digest::of(own);
+        let is_on_it = match view.next_seq().checked_sub(seq) {
+            None | Some(0) => false,
+            Some(1) => view.chain.head() == own,
+            Some(_) => {
+                let next = slot::read(&*site.around().store, &site.record_key(seq + 1)).await?;
+                let (tenant, session) = (site.tenant().clone(), site.session().clone());
+                let mut ours = Chain::resume(tenant, session, seq + 1, own, Arc::default());
+                next.is_some_and(|next| ours.push(&next.bytes).is_ok())
+            }
+        };
+        Ok(is_on_it.then_some(view))
+    }
+
     /// Returns the first slot that this prefix does not know.
     pub fn next_seq(&self) -> u64 {
         self.chain.next_seq()
@@ -77,6 +109,12 @@ impl View {
     pub fn as_of(&self) -> Option<Timestamp> {
         let (date, told) = self.date;
         date.filter(|_| told.elapsed() < JOURNAL_PROOF_AGE)
+    }
+
+    /// Returns whether the store tells dates and the last one is too long ago: a reference that is appended
+    /// now would have none, and what was last referred to at no time is never old.
+    pub fn has_lost_date(&self) -> bool {
+        self.date.0.is_some() && self.as_of().is_none()
     }
 
     /// Returns whether the last proof is too old to trust the prefix without folding it anew.
@@ -220,3 +258,6 @@ impl View {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ pub struct CollectorSettings {
     pub profile: Option<String>,
     /// The file in which the profile is looked up, in the form of `~/.aws/credentials`; the usual files
     /// when absent.
-    pub credentials_file: Option<PathBuf>,
+    pub credentials_path: Option<PathBuf>,
 }
 
 impl CollectorSettings {
@@ -22,8 +22,8 @@ impl CollectorSettings {
         if is_empty {
             return Some("profile: the name of a profile, or leave it out");
         }
-        let has_file = self.credentials_file.is_some();
+        let has_file = self.credentials_path.is_some();
         (has_file && self.profile.is_none())
-            .then_some("credentials_file needs profile, which names an entry of it")
+            .then_some("credentials_path needs profile, which names an entry of it")
     }
 }

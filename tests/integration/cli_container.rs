@@ -84,7 +84,7 @@ fn a_job_that_leaves_something_for_its_next_run_is_done() {
 #[test]
 fn a_job_fails_as_its_command_does() {
     for (arguments, expected) in [
-        (&["job", "--", "cat", "nothing"][..], 2),
+        (&["job", "--", "cat", "nothing"][..], 1),
         (&["job", "--", "healthcheck", "--listen", "127.0.0.1:1"], 1),
         // Wrong usage would be wrong again.
         (&["job", "--every", "1h", "--", "gc", "collect"], 2),

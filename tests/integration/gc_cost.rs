@@ -200,8 +200,8 @@ async fn a_plan_over_many_artifacts_costs_its_listings_and_a_cold_open_per_old_s
         ("list:checkpoint", OLD_SESSIONS),
         ("list:journal", OLD_SESSIONS),
         ("get:journal", records),
-        // The plan: a root, and a part per 5,000 candidates.
-        ("put:gc", 3),
+        // The plan: a root, and a part per 5,000 candidates; what it saw for quotas: a root and a part.
+        ("put:gc", 5),
     ];
     let expected: BTreeMap<String, usize> = expected.map(|(label, n)| (label.to_owned(), n)).into();
     assert_eq!(counts, expected);

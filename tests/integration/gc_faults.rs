@@ -199,8 +199,8 @@ async fn a_plan_asks_for_no_artifact_of_its_own() {
             ("list:k", 3),
             ("list:j", 3),
             ("get:j", 1),
-            // The plan.
-            ("put:gc", 2),
+            // The plan, and what it saw for quotas: a root and a part each.
+            ("put:gc", 4),
         ];
         let expected: std::collections::BTreeMap<String, usize> =
             expected.map(|(label, n)| (label.to_owned(), n)).into();

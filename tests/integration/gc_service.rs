@@ -31,7 +31,8 @@ async fn an_erased_artifact_is_gone_for_every_reader() {
         let forced = app
             .ask(Method::DELETE, &format!("{path}?force=true"), &[])
             .await;
-        assert_eq!(forced.status, StatusCode::BAD_REQUEST);
+        // Where the journal is sound it changes nothing.
+        assert_eq!(forced.status, StatusCode::OK);
     }
 }
 
@@ -235,10 +236,7 @@ fn why_says_from_when_on_an_artifact_may_go_and_what_keeps_it() {
     let (exit, gone) = run(&place, &["why", locator]);
     assert_eq!((exit, &gone["deletion"]["reason"]), (0, &json!("erased")));
     let named = gone["records"].to_string();
-    assert!(
-        named.contains("condemned") && named.contains("deleted"),
-        "{named}"
-    );
+    assert!(named.contains("\"op\":\"deleted\""), "{named}");
 }
 
 #[test]
@@ -292,7 +290,7 @@ fn a_collectors_profile_is_looked_up_where_the_settings_say() {
         let mut command = place.command(&["rm", locator]);
         command
             .env("SPILLBOX_STORE__COLLECTOR__PROFILE", "collector")
-            .env("SPILLBOX_STORE__COLLECTOR__CREDENTIALS_FILE", &credentials);
+            .env("SPILLBOX_STORE__COLLECTOR__CREDENTIALS_PATH", &credentials);
         let (ended, _, stderr) = outcome(command);
         assert_eq!(ended, exit, "{stderr}");
         if exit == 1 {

@@ -31,6 +31,8 @@ pub(crate) async fn settle(world: &World) {
             .await
         {
             Ok(planned) => {
+                let counts = serde_json::to_string(&planned.plan.counts).unwrap();
+                world.sim.note(&judge.name, &format!("* plan: {counts}"));
                 let chosen = (planned.plan.plan_id, planned.sha256);
                 apply_with(world, &judge, chosen).await;
             }

@@ -11,7 +11,7 @@ use spillbox::gc::collector::Collector;
 use spillbox::ids::{SeededIds, SharedIds};
 use spillbox::lease::entry::OwnerMode;
 use spillbox::lease::journals::Journals;
-use spillbox::lease::leases::{LeaseOptions, Leases};
+use spillbox::lease::leases::{LeaseOptions, Leases, Owners};
 use spillbox::limits::DEFAULT_ORPHAN_TTL;
 use spillbox::store::SharedStore;
 use spillbox::store::attest::Fence;
@@ -74,9 +74,12 @@ impl Host {
         ];
         let options = LeaseOptions {
             is_read_only: false,
-            owners: owners
-                .map(|(name, mode)| (name.parse().unwrap(), mode))
-                .into(),
+            owners: Owners {
+                modes: owners
+                    .map(|(name, mode)| (name.parse().unwrap(), mode))
+                    .into(),
+                ..Owners::default()
+            },
         };
         Self {
             collector: Collector::of(&library, journals.clone(), fence),

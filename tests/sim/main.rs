@@ -6,7 +6,9 @@
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "what a simulation cannot set up is a failed test; its tasks end with its runtime"
+    clippy::wildcard_enum_match_arm,
+    reason = "what a simulation cannot set up is a failed test; its tasks end with its runtime; a fault is of \
+              one kind of request, and leaves all others as they are"
 )]
 
 mod clock;
@@ -34,7 +36,7 @@ use std::time::Instant;
 use crate::run::{Outcome, run};
 
 /// Seeds of every run, shared by two threads.
-const SEEDS: Range<u64> = 0..2_000;
+const SEEDS: Range<u64> = 0..300;
 
 const THREADS: u64 = 2;
 

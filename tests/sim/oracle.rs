@@ -283,7 +283,9 @@ impl Oracle {
             | KeyClass::CallRecord
             | KeyClass::Turn
             | KeyClass::Checkpoint
-            | KeyClass::Gc => {}
+            | KeyClass::Plan
+            | KeyClass::Report
+            | KeyClass::Reconciliation => {}
             KeyClass::Foreign => self.violation(format!("a write to the foreign key {key}")),
         }
     }

@@ -236,7 +236,7 @@ pub(crate) fn told_of_lease(answer: Option<Result<LeaseAnswer, LeaseError>>) -> 
     match answer {
         Some(Ok(answer)) => stands(answer),
         Some(Err(LeaseError::Journal(error))) => told_of(&error),
-        Some(Err(LeaseError::ReadOnly)) | None => Told::Failed,
+        Some(Err(LeaseError::ReadOnly | LeaseError::OwnerUnsealed(_))) | None => Told::Failed,
     }
 }
 

@@ -40,9 +40,9 @@ type Received = Arc<Mutex<Vec<(String, Bytes)>>>;
 async fn service(answer: fn(&Uri) -> (StatusCode, &'static str)) -> (Transport, String, Received) {
     let received = Received::default();
     let seen = Arc::clone(&received);
-    let router = Router::new().fallback(async move |uri: Uri, body: Bytes| {
+    let router = Router::new().fallback(move |uri: Uri, body: Bytes| {
         seen.lock().unwrap().push((uri.to_string(), body));
-        answer(&uri)
+        std::future::ready(answer(&uri))
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

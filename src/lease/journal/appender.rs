@@ -141,6 +141,10 @@ impl Appender {
         if std::mem::take(&mut self.looks_first) {
             view.catch_up(&self.site, &mut self.pace).await?;
         }
+        if view.has_lost_date() {
+            // Without a view the next round opens the journal, and its replies bring a date.
+            return Ok(());
+        }
         let mut batch = Batch::new(view.next_seq(), view.as_of(), view.state());
         let waiting = self.fill(&mut batch);
         if batch.entries().is_empty() {
@@ -363,7 +367,7 @@ impl Appender {
             date,
         };
         let proven = if view.is_unproven_at(date) {
-            self.prove_own(seq, &stored.bytes).await
+            View::open_with(&self.site, seq, &stored.bytes, &mut self.pace).await
         } else {
             view.fold_own(&stored, &mut self.pace).map(|()| Some(view))
         };
@@ -401,19 +405,6 @@ impl Appender {
                 }
             }
         }
-    }
-
-    /// Folds the journal anew and requires our record on it.
-    async fn prove_own(&mut self, seq: u64, bytes: &Bytes) -> Result<Option<View>, OpenError> {
-        let mut view = View::open(&self.site, &mut self.pace).await?;
-        if view.next_seq() <= seq {
-            // A listing that does not show it yet.
-            while !view.prove(&self.site, &mut self.pace).await? {}
-        }
-        let key = self.site.record_key(seq);
-        let found = slot::read(&*self.site.around().store, &key).await?;
-        let is_ours = found.is_some_and(|found| found.bytes == *bytes);
-        Ok((view.next_seq() > seq && is_ours).then_some(view))
     }
 
     /// Tells the callers of an undecided slot; from here on it is decided for its own sake only.

@@ -151,3 +151,21 @@ async fn a_drained_replica_has_answered_everything() {
     journals.drain().await;
     assert!(ask(&journals, commit("t1")).await.unwrap().is_new);
 }
+
+/// An absent slot brings no date. Who only looks for longer than a date is good for must not append a
+/// reference without one: what was referred to at no time is never old, and never collected.
+#[tokio::test(start_paused = true)]
+async fn a_reference_has_a_date_however_long_the_journal_was_only_looked_at() {
+    let journals = replica(&store(), 1);
+    ask(&journals, prepare("t", 1)).await.unwrap();
+    for _ in 0..4 {
+        tokio::time::sleep(std::time::Duration::from_secs(5 * 60)).await;
+        ask(&journals, Operation::Read).await.unwrap();
+    }
+    let artifact_id = aid(2);
+    let touched = ask(&journals, Operation::Touch { artifact_id })
+        .await
+        .unwrap();
+    let record = touched.state.artifact(artifact_id).unwrap();
+    assert!(record.last_reference.unwrap().as_of.is_some());
+}

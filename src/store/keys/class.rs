@@ -29,13 +29,15 @@ pub enum KeyClass {
     Plan,
     /// Reports of the collector.
     Report,
+    /// What the last reconciliation left.
+    Reconciliation,
     /// A key that no row describes: somebody else's, or a defect.
     Foreign,
 }
 
 impl KeyClass {
     /// Every class.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Format,
         Self::Probe,
         Self::Attest,
@@ -48,6 +50,7 @@ impl KeyClass {
         Self::Checkpoint,
         Self::Plan,
         Self::Report,
+        Self::Reconciliation,
         Self::Foreign,
     ];
 
@@ -66,6 +69,7 @@ impl KeyClass {
             Self::Checkpoint => "checkpoint",
             Self::Plan => "plan",
             Self::Report => "report",
+            Self::Reconciliation => "reconciliation",
             Self::Foreign => "foreign",
         }
     }
@@ -88,6 +92,7 @@ impl KeySpace {
             Some("gc") => match segments.next() {
                 Some("plans") => KeyClass::Plan,
                 Some("reports") => KeyClass::Report,
+                Some("reconciliation.json") => KeyClass::Reconciliation,
                 Some(_) | None => KeyClass::Foreign,
             },
             // `t/{tenant}/{class}/…`

@@ -26,7 +26,7 @@ impl KeyClass {
     /// Returns the rule; there is no class without one.
     pub const fn retention(self) -> Retention {
         match self {
-            Self::Format | Self::Attest => Retention::Store,
+            Self::Format | Self::Attest | Self::Reconciliation => Retention::Store,
             Self::Body => Retention::Collected,
             // A manifest becomes its tombstone, which stays as the rest of the session's records do.
             Self::Session

@@ -48,10 +48,11 @@ fn lines_of_blocks(page: &str) -> Vec<String> {
     let mut is_code = false;
     let joined = page.replace("\\\n", " ");
     for line in joined.lines() {
+        let line = line.trim_start();
         if line.starts_with("```") {
             is_code = !is_code;
         } else if is_code {
-            let line = line.trim_start().trim_start_matches("$ ");
+            let line = line.trim_start_matches("$ ");
             if line.starts_with("spillbox ") {
                 lines.push(line.to_owned());
             }

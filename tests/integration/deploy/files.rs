@@ -26,8 +26,13 @@ pub(super) fn documents(path: &str) -> Vec<Value> {
     text.split("\n---\n").map(|one| parsed(path, one)).collect()
 }
 
+/// CloudFormation's and Compose's own tags say what to do with a value, which here stands for itself.
 fn parsed(path: &str, text: &str) -> Value {
-    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{path}: {error}"))
+    let mut text = text.to_owned();
+    for tag in ["!GetAtt ", "!Ref ", "!Sub ", "!reset "] {
+        text = text.replace(tag, "");
+    }
+    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// The files below a directory, as paths from the repository's root, in order.

@@ -7,7 +7,7 @@ use spillbox::error::ErrorCode;
 use spillbox::http::metrics::name::{self, Kind};
 
 use super::files::{text, yaml};
-use crate::support::program::{Place, Service, http_get, isolated, succeed};
+use crate::support::program::{Place, Service, http_get, isolated, succeed, write};
 
 /// Every query of a shipped file, with where it stands.
 fn queries() -> Vec<(String, String)> {

@@ -23,13 +23,11 @@ async fn races(mode: Mode) {
         6
     };
     let mut suite = Suite::begin(format!("{} journal race", ground.name));
+    let prefix = ground.fresh_prefix();
     let place = Place::Bucket {
         endpoint: ground.url.clone(),
         bucket: ground.bucket.clone(),
-        prefix: ground.fresh_prefix(),
-    };
-    let Place::Bucket { prefix, .. } = &place else {
-        unreachable!("made just now");
+        prefix: prefix.clone(),
     };
     let name = format!("{processes}_processes_append_and_nothing_is_lost");
     let work = async {
@@ -37,11 +35,16 @@ async fn races(mode: Mode) {
         verify(&place, processes, &receipts).await;
     };
     suite.case(&name, work).await;
-    remove_all(&*ground.store, prefix).await.unwrap();
+    remove_all(&*ground.store, &prefix).await.unwrap();
     suite.end();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn processes_race_in_the_plain_bucket() {
     races(Mode::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_race_in_the_versioned_bucket() {
+    races(Mode::Versioned).await;
 }
