@@ -29,6 +29,7 @@ pub mod run;
 pub mod scrub;
 pub mod selection;
 mod session_keys;
+pub mod shard;
 pub mod status;
 pub mod stock;
 pub mod store_clock;

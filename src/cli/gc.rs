@@ -24,6 +24,7 @@ use crate::gc::planner::Planned;
 use crate::gc::policy::{GcPolicy, PolicyError, PolicyRequest, Share};
 use crate::gc::report::Report;
 use crate::gc::run::Ran;
+use crate::gc::shard::Shard;
 use crate::gc::stock::Stock;
 use crate::ids::{SessionId, Tenant};
 use crate::open_store::{collector_over, open_collector_store};
@@ -131,6 +132,9 @@ pub struct PlanArgs {
     /// Where.
     #[command(flatten)]
     pub place: PlaceArgs,
+    /// Only this part of the sessions, as `3/8`: several hosts share the work. N is 2, 4, 8, … 256
+    #[arg(long, value_name = "K/N", conflicts_with = "session")]
+    pub shard: Option<Shard>,
     /// Prints why everything stays or goes, with examples, and the oldest and largest candidates
     #[arg(long)]
     pub explain: bool,
@@ -194,7 +198,7 @@ pub async fn run(args: &GcArgs, store_variable: Option<&str>) -> Result<u8, Stop
             let opened = Opened::open(&args.place, store_variable).await?;
             let policy = opened.policy(&args.policy)?;
             let kept = opened.inventory(args.inventory).await?;
-            let planned = opened.plan(&args.policy, &policy).await?;
+            let planned = opened.plan(&args.policy, args.shard, &policy).await?;
             if args.place.json {
                 let mut document = show::plan_json(&planned, args.explain);
                 if let Some((expired, stock)) = &kept {
@@ -221,7 +225,7 @@ pub async fn run(args: &GcArgs, store_variable: Option<&str>) -> Result<u8, Stop
             let opened = Opened::open(&args.place, store_variable).await?;
             let policy = opened.policy(&args.policy)?;
             if args.dry_run {
-                let planned = opened.plan(&args.policy, &policy).await?;
+                let planned = opened.plan(&args.policy, None, &policy).await?;
                 print_run(None, &planned, args.place.json)?;
                 return Ok(exit_of_plan(&planned));
             }
@@ -370,8 +374,13 @@ impl Opened {
         Ok(Some((expired, stock)))
     }
 
-    async fn plan(&self, args: &PolicyArgs, policy: &GcPolicy) -> Result<Planned, Failure> {
-        let planned = self.collector.plan(&scope(args), policy).await;
+    async fn plan(
+        &self,
+        args: &PolicyArgs,
+        shard: Option<Shard>,
+        policy: &GcPolicy,
+    ) -> Result<Planned, Failure> {
+        let planned = self.collector.plan_shard(&scope(args), shard, policy).await;
         planned.map_err(|error| failed(&error, error.is_refusal()))
     }
 }

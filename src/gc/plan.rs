@@ -17,6 +17,7 @@ use crate::gc::inventory::Seen;
 use crate::gc::policy::GcPolicy;
 use crate::gc::report::ReportLine;
 use crate::gc::selection::Aged;
+use crate::gc::shard::Shard;
 use crate::gc::status::{Counts, Reason};
 use crate::ids::{ArtifactId, SessionId, SessionKey, Tenant};
 use crate::lease::canonical;
@@ -54,6 +55,9 @@ pub struct Plan {
     pub root: String,
     /// What was looked at.
     pub scope: Scope,
+    /// Which part of it; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
     /// The store's date when the look began.
     pub server_date: Timestamp,
     /// The policy, frozen.

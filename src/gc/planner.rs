@@ -19,6 +19,7 @@ use crate::gc::planner::write::session_of;
 use crate::gc::policy::GcPolicy;
 use crate::gc::report::ReportLine;
 use crate::gc::selection::Selection;
+use crate::gc::shard::Shard;
 use crate::gc::status::{Counts, Reason, Status};
 use crate::gc::store_clock::ClockError;
 use crate::gc::usage::UsageTally;
@@ -114,20 +115,49 @@ impl Collector {
         scope: &Scope,
         policy: &GcPolicy,
     ) -> Result<Planned, PlanError> {
+        self.plan_part(plan_id, (scope, None), policy).await
+    }
+
+    /// Makes a plan of a part of the sessions. The limits of the policy are those of the part.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub async fn plan_shard(
+        &self,
+        scope: &Scope,
+        shard: Option<Shard>,
+        policy: &GcPolicy,
+    ) -> Result<Planned, PlanError> {
+        self.plan_part(self.fresh_id(), (scope, shard), policy)
+            .await
+    }
+
+    async fn plan_part(
+        &self,
+        plan_id: Uuid,
+        (scope, shard): (&Scope, Option<Shard>),
+        policy: &GcPolicy,
+    ) -> Result<Planned, PlanError> {
         let now = self.store_date().await?;
         let mut planning = Planning::new(self, policy, plan_id, now);
+        planning.shard = shard;
         // Of a part of the store it would say nothing of the rest.
-        planning.usage = (*scope == Scope::All).then(UsageTally::default);
+        let is_whole = *scope == Scope::All && shard.is_none();
+        planning.usage = is_whole.then(UsageTally::default);
+        let beginnings = shard.map_or_else(|| vec![String::new()], Shard::beginnings);
         match scope {
             Scope::All => {
                 for tenant in planning.tenants().await? {
-                    planning.tenant(&tenant, None).await?;
+                    planning.tenant(&tenant, &beginnings).await?;
                 }
             }
-            Scope::Tenant(tenant) => planning.tenant(tenant, None).await?,
+            Scope::Tenant(tenant) => planning.tenant(tenant, &beginnings).await?,
             Scope::Session { tenant, session } => {
                 let session_key = SessionKey::derive(tenant, session);
-                planning.tenant(tenant, Some(session_key)).await?;
+                if shard.is_none_or(|shard| shard.contains(&session_key)) {
+                    let beginning = format!("{session_key}/");
+                    planning.tenant(tenant, &[beginning]).await?;
+                }
             }
         }
         planning.uploads(scope).await?;
@@ -143,6 +173,7 @@ struct Planning<'a> {
     collector: &'a Collector,
     policy: &'a GcPolicy,
     cutoff: Cutoff,
+    shard: Option<Shard>,
     counts: Counts,
     live: u64,
     tombstones: u64,
@@ -168,6 +199,7 @@ impl<'a> Planning<'a> {
                 now,
                 orphan_ttl: policy.orphan_ttl(),
             },
+            shard: None,
             counts: Counts::default(),
             live: 0,
             tombstones: 0,
@@ -186,21 +218,29 @@ impl<'a> Planning<'a> {
     /// Lists the tenants; what stands among them and is none is counted and left alone.
     async fn tenants(&mut self) -> Result<Vec<Tenant>, PlanError> {
         let (tenants, others) = self.collector.tenants_and_others().await?;
-        for size_bytes in others {
+        let counts_others = self.shard.is_none_or(Shard::is_first);
+        for size_bytes in others.into_iter().filter(|_| counts_others) {
             let (status, reason) = (Status::RetainedUnknown, Reason::KeyNotOwned);
             self.counts.add(status, reason, size_bytes);
         }
         Ok(tenants)
     }
 
-    async fn tenant(&mut self, tenant: &Tenant, only: Option<SessionKey>) -> Result<(), PlanError> {
+    /// Walks the sessions whose keys begin with one of `beginnings`.
+    async fn tenant(&mut self, tenant: &Tenant, beginnings: &[String]) -> Result<(), PlanError> {
+        for beginning in beginnings {
+            self.walk(tenant, beginning).await?;
+        }
+        Ok(())
+    }
+
+    async fn walk(&mut self, tenant: &Tenant, within: &str) -> Result<(), PlanError> {
         let keys = &self.collector.keys;
-        let within = only.map(|session_key| format!("{session_key}/"));
         let mut walk = Walk::new(
             &*self.collector.store,
             &keys.all_manifests(tenant),
             &keys.all_bodies(tenant),
-            within.as_deref().unwrap_or_default(),
+            within,
         );
         let mut current: Option<Current> = None;
         while let Some(found) = walk.next().await? {

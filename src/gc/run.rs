@@ -144,7 +144,7 @@ impl Collector {
         scope: &Scope,
     ) -> Result<Option<Sha256Digest>, StoreError> {
         let stored = self.stored_plan(plan_id).await?;
-        let own = stored.filter(|(plan, _)| plan.scope == *scope);
+        let own = stored.filter(|(plan, _)| plan.scope == *scope && plan.shard.is_none());
         Ok(own.map(|(_, sha256)| sha256))
     }
 

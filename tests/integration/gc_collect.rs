@@ -7,6 +7,7 @@ use spillbox::gc::apply::ApplyError;
 use spillbox::gc::plan::PlanRefusal;
 use spillbox::gc::planner::PlanError;
 use spillbox::gc::policy::PolicyRequest;
+use spillbox::gc::shard::Shard;
 use spillbox::gc::status::{Reason, Status};
 use spillbox::ids::Tenant;
 use spillbox::lease::entry::ReleaseReason;
@@ -417,6 +418,61 @@ async fn limits_hold_in_plan_and_apply(
     world.wait(1);
     let report = world.apply(&planned).await;
     assert_eq!(report.counts.of(Status::Deleted).count, planned_delete);
+}
+
+/// The parts of a plan are together the whole, and each may be applied by another host.
+#[tokio::test]
+async fn shards_of_a_plan_are_together_the_whole() {
+    for backend in [Backend::Memory, Backend::S3Versioned] {
+        let world = World::new(backend);
+        let mut saved = Vec::new();
+        for n in 0..24 {
+            saved.push(world.save(&format!("s{n}"), &format!("artifact {n}")).await);
+        }
+        world.prepare(&saved[0], "t1").await;
+        let foreign = Key::parse("team/v1/t/readme.md").unwrap();
+        let put = world
+            .store
+            .put(&foreign, "foreign".into(), PutMode::CreateIfAbsent);
+        put.await.unwrap();
+        world.wait(25);
+        let policy = crate::support::collection::policy_of(&PolicyRequest::default());
+        let scope = spillbox::gc::plan::Scope::All;
+        let whole = world.collector().plan(&scope, &policy).await.unwrap();
+        let mut named = Vec::new();
+        let (mut live, mut kept, mut unknown, mut plans) = (0, 0, 0, Vec::new());
+        for part in 1..=8 {
+            let shard = Shard::new(part, 8).unwrap();
+            let collector = world.collector();
+            let planned = collector.plan_shard(&scope, Some(shard), &policy).await;
+            let planned = planned.unwrap();
+            let candidates = planned.candidates.iter();
+            for placed in candidates {
+                assert!(shard.contains(&placed.anchor.session_key), "{shard}");
+                named.push(placed.candidate.artifact_id);
+            }
+            live += planned.plan.live;
+            kept += planned.plan.counts.of(Status::RetainedReferenced).count;
+            unknown += planned.plan.counts.of(Status::RetainedUnknown).count;
+            plans.push(planned);
+        }
+        let mut all: Vec<_> = whole
+            .candidates
+            .iter()
+            .map(|placed| placed.candidate.artifact_id)
+            .collect();
+        all.sort_unstable();
+        named.sort_unstable();
+        assert_eq!(named, all, "{backend:?}");
+        assert_eq!((live, kept, unknown), (24, 1, 1), "{backend:?}");
+        world.wait(1);
+        let mut deleted = 0;
+        for planned in &plans {
+            deleted += world.apply(planned).await.counts.of(Status::Deleted).count;
+        }
+        assert_eq!(deleted, 23, "{backend:?}");
+        assert_eq!(world.read(&saved[0]).await.unwrap(), "artifact 0");
+    }
 }
 
 #[tokio::test]

@@ -59,6 +59,7 @@ fn plan() -> Plan {
         plan_id: id(),
         root: ROOT.to_owned(),
         scope: Scope::Tenant(Tenant::default()),
+        shard: None,
         server_date: time("2026-12-02T00:00:00Z"),
         policy: GcPolicy::new(&request, &PolicySettings::default(), DEFAULT_ORPHAN_TTL).unwrap(),
         counts,

@@ -39,12 +39,15 @@ impl Planning<'_> {
                         tenant == *only && artifact.session_key == SessionKey::derive(only, session)
                     }
                 };
+                let is_in_shard = self
+                    .shard
+                    .is_none_or(|shard| shard.contains(&artifact.session_key));
                 let is_stale = upload.initiated.filter(|initiated| {
                     self.cutoff
                         .is_older(*initiated, LISTED_TIME_MARGIN, GC_ABANDONED_UPLOAD)
                 });
                 match is_stale {
-                    Some(initiated) if is_in_scope => {
+                    Some(initiated) if is_in_scope && is_in_shard => {
                         if self.uploads.len() == GC_PLAN_UPLOADS {
                             self.is_partial = true;
                             return Ok(());

@@ -54,6 +54,7 @@ impl Planning<'_> {
             plan_id,
             root: self.collector.keys.root(),
             scope: scope.clone(),
+            shard: self.shard,
             server_date: self.cutoff.now,
             policy: *self.policy,
             counts: self.counts,
