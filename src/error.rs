@@ -396,7 +396,10 @@ mod tests {
             if code.status().is_client_error()
                 && !matches!(
                     code,
-                    ErrorCode::BodyIncomplete | ErrorCode::RateLimited | ErrorCode::RequestTimeout
+                    ErrorCode::BodyIncomplete
+                        | ErrorCode::GcPlanTooYoung
+                        | ErrorCode::RateLimited
+                        | ErrorCode::RequestTimeout
                 )
             {
                 assert!(!code.is_retryable(), "{code}");

@@ -35,11 +35,13 @@ pub struct Expired {
 
 impl Expired {
     fn add(&mut self, class: KeyClass, bytes: u64) {
-        let tally = match class {
-            KeyClass::Plan => &mut self.plans,
-            KeyClass::Report => &mut self.reports,
-            // Nothing else goes by age.
-            _ => &mut self.probes,
+        // Nothing else goes by age.
+        let tally = if class == KeyClass::Plan {
+            &mut self.plans
+        } else if class == KeyClass::Report {
+            &mut self.reports
+        } else {
+            &mut self.probes
         };
         tally.add(Tally { count: 1, bytes });
     }
