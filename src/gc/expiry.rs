@@ -35,7 +35,7 @@ pub struct Expired {
 
 impl Expired {
     fn add(&mut self, class: KeyClass, bytes: u64) {
-        // Nothing else goes by age.
+        // Nothing but plans, reports and probes goes by age.
         let tally = if class == KeyClass::Plan {
             &mut self.plans
         } else if class == KeyClass::Report {

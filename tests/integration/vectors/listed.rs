@@ -7,8 +7,6 @@ pub(super) enum Where {
     ReadCases,
     /// In `tests/integration/http_journal.rs`, over the service and a directory.
     JournalCases,
-    /// In this step of the plan.
-    Step(u8),
     /// Nowhere: decided differently.
     Differently,
 }
