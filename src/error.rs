@@ -398,6 +398,7 @@ mod tests {
                     code,
                     ErrorCode::BodyIncomplete
                         | ErrorCode::GcPlanTooYoung
+                        | ErrorCode::OwnerUnsealed
                         | ErrorCode::RateLimited
                         | ErrorCode::RequestTimeout
                 )
