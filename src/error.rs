@@ -396,9 +396,9 @@ mod tests {
             if code.status().is_client_error()
                 && !matches!(
                     code,
+                    // A plan grows old enough by itself.
                     ErrorCode::BodyIncomplete
                         | ErrorCode::GcPlanTooYoung
-                        | ErrorCode::OwnerUnsealed
                         | ErrorCode::RateLimited
                         | ErrorCode::RequestTimeout
                 )

@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(
             text,
             "PROFILE  INLINE UP TO       TOOLS           TURN               FORM           SAVE FAILS\n\
-             hermes   100000 characters  4 of their own  200000 characters  tagged_paging  head_and_tail\n"
+             hermes   100000 characters  7 of their own  200000 characters  tagged_paging  head_and_tail\n"
         );
     }
 }
