@@ -421,9 +421,10 @@ mod tests {
             if code.status().is_client_error()
                 && !matches!(
                     code,
-                    // A plan grows old enough by itself.
+                    // A plan grows old enough by itself, and an owner may answer later.
                     ErrorCode::BodyIncomplete
                         | ErrorCode::GcPlanTooYoung
+                        | ErrorCode::OwnerUnsealed
                         | ErrorCode::RateLimited
                         | ErrorCode::RequestTimeout
                 )

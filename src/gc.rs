@@ -18,6 +18,7 @@ pub mod collector;
 pub mod document;
 pub mod erase;
 pub mod expiry;
+pub mod failure;
 pub mod identity;
 pub mod inventory;
 pub mod plan;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
-use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{self, Extensions, StatusCode};
 use axum::response::Response;
@@ -47,9 +47,11 @@ pub(crate) async fn answer(
         ));
     };
     let (mut parts, body) = request.into_parts();
-    // The SDK insists on what is always so here: a JSON message, and a client that takes any form of reply.
+    // The SDK insists on what is always so here: a JSON message, a client that takes any form of reply, and a
+    // host name, which was looked at before (`host_policy`).
     let headers = &mut parts.headers;
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(HOST, HeaderValue::from_static("localhost"));
     let any = "application/json, text/event-stream";
     headers.insert(ACCEPT, HeaderValue::from_static(any));
     let message = Limited::new(body, MAX_MCP_REQUEST_BYTES).collect().await;

@@ -201,7 +201,7 @@ async fn a_plan_over_many_artifacts_costs_its_listings_and_a_cold_open_per_old_s
         ("list:journal", OLD_SESSIONS),
         ("get:journal", records),
         // The plan: a root, and a part per 5,000 candidates; what it saw for quotas: a root and a part.
-        ("put:gc", 5),
+        ("put:plan", 5),
     ];
     let expected: BTreeMap<String, usize> = expected.map(|(label, n)| (label.to_owned(), n)).into();
     assert_eq!(counts, expected);

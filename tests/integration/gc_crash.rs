@@ -279,8 +279,8 @@ async fn an_application_may_die_at_every_request() {
     )
     .await;
     let wanted = [
-        "get:gc",
-        "put:gc",
+        "get:plan",
+        "put:report",
         "abort_upload:body",
         "put:journal",
         "put:manifest",

@@ -1,25 +1,19 @@
 //! What the failures of a collection are answered with. What a store said and its keys are for the log.
 
-use crate::artifact::request::code_of_store_error;
 use crate::error::ErrorCode;
 use crate::gc::apply::ApplyError;
+use crate::gc::failure::{CollectionStoreError, code_of_failure};
 use crate::gc::plan::PlanRefusal;
 use crate::gc::planner::PlanError;
 use crate::gc::store_clock::ClockError;
 use crate::gc::walk::WalkError;
 use crate::http::problem::Problem;
-use crate::store::{StoreError, StoreErrorKind};
 
 const UNFINISHED: &str = "the collection did not come to its end; the same request again goes on";
 
 /// What a store's failure means for a collection: it uses credentials of its own.
-pub(super) fn of_store(error: StoreError) -> Problem {
-    let code = if error.is(StoreErrorKind::Denied) {
-        ErrorCode::GcDenied
-    } else {
-        code_of_store_error(error.kind)
-    };
-    Problem::new(code, UNFINISHED).caused_by(error)
+pub(super) fn of_store(error: CollectionStoreError) -> Problem {
+    Problem::new(code_of_failure(&error), UNFINISHED).caused_by(error)
 }
 
 fn of_clock(error: ClockError) -> Problem {

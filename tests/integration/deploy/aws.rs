@@ -59,10 +59,10 @@ fn covers(pattern: &str, key: &str) -> bool {
 
 /// One value or a list of them.
 fn list(value: &Value) -> Vec<String> {
-    match value {
-        Value::String(one) => vec![one.clone()],
-        other => super::files::strings(other),
+    if let Value::String(one) = value {
+        return vec![one.clone()];
     }
+    super::files::strings(value)
 }
 
 /// A statement: what it allows or denies, and for which keys.

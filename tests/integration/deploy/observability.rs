@@ -81,8 +81,7 @@ fn exposed() -> BTreeMap<String, BTreeSet<String>> {
     let receipt: Value = serde_json::from_slice(&saved).unwrap();
     let locator = receipt["locator"].as_str().unwrap();
     assert!(http_get(locator).is_some_and(|(status, _)| status == 200));
-    let metrics = format!("{}/metrics", service.admin.as_ref().unwrap());
-    let (_, page) = http_get(&metrics).unwrap();
+    let (_, page) = http_get(service.admin.as_ref().unwrap()).unwrap();
     let mut exposed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in page.lines().filter(|line| !line.starts_with('#')) {
         let Some((series, _)) = line.rsplit_once(' ') else {

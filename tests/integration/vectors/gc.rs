@@ -84,10 +84,11 @@ fn journal(entries: &[Entry]) -> anyhow::Result<JournalView> {
 }
 
 fn status(pair: &Pair, journal: &JournalView) -> anyhow::Result<Status> {
-    match judge(pair, &cutoff(), Some(journal), None) {
-        Judged::Is(status, _) => Ok(status),
-        other => anyhow::bail!("{other:?}"),
-    }
+    let judged = judge(pair, &cutoff(), Some(journal), None);
+    let Judged::Is(status, _) = judged else {
+        anyhow::bail!("{judged:?}");
+    };
+    Ok(status)
 }
 
 fn aid(n: u64) -> ArtifactId {
