@@ -105,7 +105,7 @@ impl Operation {
     }
 
     /// Returns whether all that it does is to read one artifact.
-    pub(crate) const fn reads_an_artifact(self) -> bool {
+    pub const fn reads_an_artifact(self) -> bool {
         self.reads_back() || matches!(self, Self::Reference | Self::Stat)
     }
 

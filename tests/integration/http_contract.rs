@@ -52,6 +52,9 @@ fn each_operation_names_the_scope_that_its_route_asks_for() {
             let stated = &document()["paths"][template][&name]["security"];
             let needed = match guard {
                 Guard::Public => json!([]),
+                Guard::Needs(operation) if operation.reads_an_artifact() => {
+                    json!([{"bearerToken": [operation.scope().as_str()]}, {"capability": []}, {}])
+                }
                 Guard::Needs(operation) => {
                     json!([{"bearerToken": [operation.scope().as_str()]}, {}])
                 }
