@@ -3,7 +3,7 @@
 //!
 //! The sum is too low by what other replicas stored since that plan, and by a session that this replica
 //! has forgotten (it remembers [`COUNTED_SESSIONS`]); it is too high by what was deleted since, and by what
-//! was stored in the [`PERIOD_SECONDS`] before the plan's look began. All of it is right again with the next
+//! was stored in the `PERIOD_SECONDS` before the plan's look began. All of it is right again with the next
 //! plan.
 
 use std::collections::{HashMap, VecDeque};

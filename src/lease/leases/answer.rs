@@ -26,7 +26,7 @@ pub struct PrepareRequest {
     pub reference_count: u64,
     /// When it will not need them any more; `None`: never.
     pub retain_until: Option<Timestamp>,
-    /// Who; [`DEFAULT_OWNER`] where the caller names none.
+    /// Who; [`DEFAULT_OWNER`](super::DEFAULT_OWNER) where the caller names none.
     pub owner: Option<OwnerName>,
     /// In which order it publishes; as configured where the caller names none.
     pub mode: Option<OwnerMode>,
