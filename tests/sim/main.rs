@@ -36,7 +36,7 @@ use std::time::Instant;
 use crate::run::{Outcome, run};
 
 /// Seeds of every run, shared by two threads.
-const SEEDS: Range<u64> = 0..300;
+const SEEDS: Range<u64> = 0..2000;
 
 const THREADS: u64 = 2;
 
